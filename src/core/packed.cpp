@@ -1,0 +1,189 @@
+#include "packed.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "dispatch.hpp"
+#include "parallel.hpp"
+
+namespace kernelweave {
+namespace {
+
+constexpr std::size_t kChunk = 2048;  // doubles of one accumulator: half of a 32 KB first-level cache
+
+template <class T>
+inline void add_scaled(double* acc, const T* row, double weight, std::size_t length) {
+    for (std::size_t j = 0; j < length; ++j) acc[j] += weight * static_cast<double>(row[j]);
+}
+
+template <class T>
+inline double dot(const T* row, const double* v, std::size_t length) {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < length; ++j) sum += static_cast<double>(row[j]) * v[j];
+    return sum;
+}
+
+// One read of the row serves both triangles: returns row . v and adds scale * row to out.
+template <class T>
+inline double dot_and_add(const T* row, const double* v, double scale, double* out, std::size_t length) {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < length; ++j) {
+        const double k = static_cast<double>(row[j]);
+        sum += k * v[j];
+        out[j] += scale * k;
+    }
+    return sum;
+}
+
+KERNELWEAVE_CLONES void add_scaled_row(double* acc, const float* row, double weight, std::size_t length) {
+    add_scaled(acc, row, weight, length);
+}
+KERNELWEAVE_CLONES void add_scaled_row(double* acc, const double* row, double weight, std::size_t length) {
+    add_scaled(acc, row, weight, length);
+}
+KERNELWEAVE_CLONES double dot_row(const float* row, const double* v, std::size_t length) {
+    return dot(row, v, length);
+}
+KERNELWEAVE_CLONES double dot_row(const double* row, const double* v, std::size_t length) {
+    return dot(row, v, length);
+}
+KERNELWEAVE_CLONES double dot_and_add_row(const float* row, const double* v, double scale, double* out,
+                                          std::size_t length) {
+    return dot_and_add(row, v, scale, out, length);
+}
+KERNELWEAVE_CLONES double dot_and_add_row(const double* row, const double* v, double scale, double* out,
+                                          std::size_t length) {
+    return dot_and_add(row, v, scale, out, length);
+}
+
+template <class T>
+void mirror(T* K, std::size_t n, int n_threads) {
+    constexpr std::size_t kTile = 64;  // a tile of both triangles fits the first-level cache
+    const std::size_t tiles = (n + kTile - 1) / kTile;
+    parallel_for(tiles, n_threads, [&](std::size_t a) {
+        const std::size_t i_end = std::min(n, (a + 1) * kTile);
+        for (std::size_t b = 0; b <= a; ++b) {
+            const std::size_t j_end = std::min(n, (b + 1) * kTile);
+            for (std::size_t j = b * kTile; j < j_end; ++j)
+                for (std::size_t i = std::max(a * kTile, j + 1); i < i_end; ++i) K[j * n + i] = K[i * n + j];
+        }
+    });
+}
+
+}  // namespace
+
+template <class T>
+PackReport pack(const double* K, std::size_t n, bool centre, T* out, double* means) {
+    PackReport report{0.0, 0.0, 0.0};
+    std::fill(means, means + n, 0.0);
+    constexpr std::size_t kTile = 64;  // both (i, j) and (j, i) of a tile stay in cache for the symmetry check
+    for (std::size_t i0 = 0; i0 < n; i0 += kTile) {
+        const std::size_t i_end = std::min(n, i0 + kTile);
+        for (std::size_t j0 = 0; j0 <= i0; j0 += kTile) {
+            for (std::size_t i = i0; i < i_end; ++i) {
+                const std::size_t j_end = std::min(i + 1, j0 + kTile);
+                double sum = 0.0;
+                for (std::size_t j = j0; j < j_end; ++j) {
+                    const double k = K[i * n + j];
+                    report.asymmetry = std::max(report.asymmetry, std::abs(k - K[j * n + i]));
+                    report.largest = std::max(report.largest, std::abs(k));
+                    sum += k;
+                    if (j < i) means[j] += k;
+                }
+                means[i] += sum;
+            }
+        }
+    }
+    double grand = 0.0;
+    for (std::size_t i = 0; i < n; ++i) grand += (means[i] /= static_cast<double>(n));
+    grand /= static_cast<double>(n);
+    double lost = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+        T* row = out + triangle(i);
+        double row_lost = 0.0;
+        for (std::size_t j = 0; j <= i; ++j) {
+            const double k = centre ? K[i * n + j] - means[i] - means[j] + grand : K[i * n + j];
+            row[j] = static_cast<T>(k);
+            const double change = k - static_cast<double>(row[j]);
+            row_lost += (j < i ? 2.0 : 1.0) * change * change;
+        }
+        lost += row_lost;
+    }
+    report.rounding = std::sqrt(lost);
+    return report;
+}
+
+template <class T>
+void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads) {
+    std::vector<std::size_t> active;
+    for (std::size_t m = 0; m < n_kernels; ++m)
+        if (eta[m] != 0.0) active.push_back(m);
+    const std::size_t stride = triangle(n);
+    constexpr std::size_t kRows = 8;  // rows per task: small enough to balance the triangle's growing rows
+    parallel_for((n + kRows - 1) / kRows, n_threads, [&](std::size_t task) {
+        double acc[kChunk];
+        // Longest rows first, so that no thread is left with a long tail.
+        const std::size_t block = (n + kRows - 1) / kRows - 1 - task;
+        for (std::size_t i = block * kRows; i < std::min(n, (block + 1) * kRows); ++i) {
+            for (std::size_t start = 0; start <= i; start += kChunk) {
+                const std::size_t length = std::min(kChunk, i + 1 - start);
+                std::fill(acc, acc + length, 0.0);
+                const T* row = packed + triangle(i) + start;
+                for (const std::size_t m : active) add_scaled_row(acc, row + m * stride, eta[m], length);
+                T* target = out + i * n + start;
+                for (std::size_t j = 0; j < length; ++j) target[j] = static_cast<T>(acc[j]);
+            }
+        }
+    });
+    mirror(out, n, n_threads);
+}
+
+template <class T>
+void images(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
+            double* out, int n_threads) {
+    const std::size_t stride = triangle(n);
+    parallel_for(n_kernels, n_threads, [&](std::size_t m) {
+        std::vector<double> v(n), image(n);
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            for (std::size_t i = 0; i < n; ++i) v[i] = V[i * n_columns + c];
+            std::fill(image.begin(), image.end(), 0.0);
+            const T* row = packed + m * stride;
+            for (std::size_t i = 0; i < n; row += ++i) {
+                const double below = v[i] != 0.0 ? dot_and_add_row(row, v.data(), v[i], image.data(), i)
+                                                 : dot_row(row, v.data(), i);
+                image[i] += below + static_cast<double>(row[i]) * v[i];
+            }
+            for (std::size_t i = 0; i < n; ++i) out[(m * n + i) * n_columns + c] = image[i];
+        }
+    });
+}
+
+template <class T>
+void energies(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
+              double* out, int n_threads) {
+    const std::size_t stride = triangle(n);
+    parallel_for(n_kernels, n_threads, [&](std::size_t m) {
+        std::vector<double> v(n);
+        double energy = 0.0;
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            for (std::size_t i = 0; i < n; ++i) v[i] = V[i * n_columns + c];
+            const T* row = packed + m * stride;
+            for (std::size_t i = 0; i < n; row += ++i)
+                if (v[i] != 0.0)
+                    energy += v[i] * (dot_row(row, v.data(), i) + 0.5 * static_cast<double>(row[i]) * v[i]);
+        }
+        out[m] = energy;
+    });
+}
+
+template PackReport pack<float>(const double*, std::size_t, bool, float*, double*);
+template PackReport pack<double>(const double*, std::size_t, bool, double*, double*);
+template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);
+template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int);
+template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, double*, int);
+template void images<double>(const double*, std::size_t, std::size_t, const double*, std::size_t, double*, int);
+template void energies<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, double*, int);
+template void energies<double>(const double*, std::size_t, std::size_t, const double*, std::size_t, double*, int);
+
+}  // namespace kernelweave

@@ -1,0 +1,1 @@
+"""kernelweave: multiple kernel learning with certificates."""
