@@ -1,63 +1,252 @@
-import cvxpy as cp, numpy as np, time
+"""The multiple kernel learning optimum by conic programming, along two independent routes.
+
+With v = alpha * y and h_m = v'K_m v / 2 the saddle point
+
+    min over eta in the set   max over alpha in A     g(alpha) - sum_m eta_m h_m(alpha) + r(eta)
+
+is solved as its dual, max g(alpha) - Omega*(h(alpha)), by `conic_optimum`, and as its primal,
+min sum_m ||f_m||^2 / (2 eta_m) + loss(f + b) + r(eta), by `primal_optimum`.
+
+Learners: ("hinge", C), ("nu", nu), ("squared", C); C is a number or one per sample.
+Geometries: ("uniform",), ("simplex",), ("box", theta), ("ridge", theta), ("power", theta, p), ("lp", p),
+("elastic", v), ("group", groups, theta) with groups as lists of kernel indices or one label per kernel.
+"""
+
 from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+from scipy.optimize import brentq
+
+from .cones import GOOD_ENOUGH, REQUIRED, OracleError, attempts, factor, solve
+
+
 class ConicSolution(NamedTuple):
+    """The optimal value and the kernel weights that reach it."""
+
     value: float
     eta: np.ndarray
 
-def factor(K):
-    w, U = np.linalg.eigh((K + K.T) / 2)
-    keep = w > 1e-12 * max(w[-1], 0.0)
-    return U[:, keep] * np.sqrt(w[keep])
-
-def conj(geometry, t, c):
-    name, *par = geometry
-    M = t.size
-    tau = cp.Variable()
-    if name == "uniform": return cp.sum(t) / M, []
-    if name == "simplex": return cp.max(t), []
-    if name == "box": return tau + par[0] * cp.sum(cp.pos(t - tau)), []
-    if name == "ridge": return tau + par[0] * c / 2 * cp.sum_squares(cp.pos(t - tau)), []
-    if name == "power":
-        th, p = par; q = p/(p-1)
-        return tau + th*c**(q-1)/2*cp.sum(cp.power(cp.pos(t-tau), q, approx=False)), []
-    if name == "lp":
-        p, = par
-        if p == 1: return cp.max(t), []
-        if p == np.inf: return cp.sum(t), []
-        return cp.pnorm(t, p/(p-1), approx=False), []
-    if name == "elastic":
-        v, = par
-        if v == 1: return cp.max(t), []
-        return tau + cp.quad_over_lin(cp.pos(t - v*tau), tau)/(4*(1-v)), []
-    if name == "group":
-        groups, th = par
-        c = cp.hstack([cp.norm(t[g]) for g in groups])
-        return tau + th*cp.sum(cp.pos(c - tau)), [tau >= 0]
-
-def solve(prob):
-    t0=time.perf_counter()
-    prob.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10, max_iter=200)
-    return time.perf_counter()-t0
 
 def conic_optimum(Ks, y, learner, geometry):
-    n = len(y)
-    name, par = learner
-    C = 1/(par*n) if name == "nu" else par
-    s = np.min(np.minimum(C, 1))
-    a = cp.Variable(n); t = cp.Variable(len(Ks))
-    Ls = [factor(K) for K in Ks]
-    e = cp.hstack([cp.sum_squares((L * y[:, None]).T @ a)/2 for L in Ls])
-    epi = e <= t
-    om, cons = conj(geometry, t, s*s)
-    cons += [epi, a >= 0, y @ a == 0]
+    """Return the optimum of one binary problem from max g(alpha) - Omega*(h(alpha))."""
+    return conic_optimum_shared(Ks, np.asarray(y, float)[:, None], learner, geometry)
+
+
+def primal_optimum(Ks, y, learner, geometry):
+    """Return the same optimum from min sum_m ||f_m||^2 / (2 eta_m) + loss + r(eta)."""
+    return primal_optimum_shared(Ks, np.asarray(y, float)[:, None], learner, geometry)
+
+
+def conic_optimum_shared(Ks, Y, learner, geometry):
+    """Return the optimum when all columns of Y (n, classes) share one eta: sum_c g_c - Omega*(sum_c h_c).
+
+    The value is the middle of a bracket that is checked on every call: a feasible alpha from below, Clarabel's
+    dual objective from above.
+    """
+    name, C = _learner(learner, len(Y))
+    used = C > 0  # a sample of weight zero has alpha = 0
+    Y, C = np.asarray(Y, float)[used], C[used]
+    Ls = [factor(np.asarray(K, float)[np.ix_(used, used)]) for K in Ks]
+    s = _typical_size(Ls, Y, name, C)  # alpha = s a: then the energies of a, and the optimum over s^2, are about 1
+    limit = np.full_like(C, np.inf) if name == "squared" else C / s
+    total = 1.0 / s if name == "nu" else None
+
+    A = cp.Variable(Y.shape)
+    lengths = cp.Variable(len(Ls))
+    t = cp.Variable(len(Ls))
+    energies_below_t = cp.square(lengths) / 2.0 <= t
+    V = cp.multiply(Y, A)
+    constraints = [energies_below_t, A >= 0, cp.sum(V, axis=0) == 0]
+    constraints += [cp.SOC(lengths[m], cp.vec(L.T @ V, order="F")) for m, L in enumerate(Ls) if L.size]
+    if name != "squared":
+        constraints.append(A <= limit[:, None])
     if name == "nu":
-        obj = -om; cons += [cp.sum(a) == 1/s, a <= C/s]
+        constraints.append(cp.sum(A, axis=0) == total)
+    support, extra = _support(geometry, t, s**2)
+    objective = _dual_gain(name, C, s, A) - support
+    problem = cp.Problem(cp.Maximize(objective), constraints + extra)
+
+    best = (np.inf, None)
+    for answer in attempts(problem):
+        upper, eta = -answer.obj_val_dual, energies_below_t.dual_value
+        A.value = _feasible(A.value, Y, limit, total)
+        t.value = np.array([np.sum((L.T @ (Y * A.value)) ** 2) / 2.0 for L in Ls])
+        lower = float(objective.value)
+        middle = (lower + upper) / 2.0
+        width = abs(upper - lower) / abs(middle)
+        if width < best[0]:
+            best = width, ConicSolution(s**2 * middle, np.maximum(eta, 0.0))
+        if width <= GOOD_ENOUGH:
+            break
+    if best[0] > REQUIRED:
+        raise OracleError(f"the optimum is only known to a relative {best[0]:.1e}, {REQUIRED} is needed.")
+    return best[1]
+
+
+def primal_optimum_shared(Ks, Y, learner, geometry):
+    """Return the optimum with shared weights from the primal: f_m = L_m B_m, eta and a bias per column."""
+    Y = np.asarray(Y, float)
+    n, columns = Y.shape
+    name, C = _learner(learner, n)
+    Ls = [factor(np.asarray(K, float)) for K in Ks]
+    s = _typical_size(Ls, Y, name, C)  # f = s f~, and the objective is divided by s^2
+
+    eta = cp.Variable(len(Ls), nonneg=True)
+    ratios = cp.Variable(len(Ls), nonneg=True)  # ||f_m||^2 / eta_m
+    used = C > 0
+    slacks = cp.Variable((int(used.sum()), columns), nonneg=True)
+    bias = cp.Variable((1, columns))
+    scores = np.ones((n, 1)) @ bias
+    constraints = []
+    for m, L in enumerate(Ls):
+        if L.size:
+            B = cp.Variable((L.shape[1], columns))
+            scores = scores + L @ B
+            constraints.append(cp.quad_over_lin(B, eta[m]) <= ratios[m])
+    margins = cp.multiply(Y, scores)[used]
+    C = C[used][:, None]
+    if name == "nu":
+        rho = cp.Variable((1, columns))
+        constraints.append(slacks >= np.ones((n, 1)) @ rho - margins)
+        loss = cp.sum(cp.multiply(C / s, slacks)) - cp.sum(rho) / s
     elif name == "hinge":
-        obj = cp.sum(a) - s*om; cons += [a <= C/s]
-    else:
-        obj = cp.sum(a) - s*om - s/2*cp.sum_squares(a/np.sqrt(C))
-    prob = cp.Problem(cp.Maximize(obj), cons)
-    tm = solve(prob)
-    k = s if name != "nu" else s*s
-    print(learner[0], geometry, prob.status, f"{tm:.3f} compile {prob.compilation_time:.3f} solve {prob.solver_stats.solve_time:.3f} it {prob.solver_stats.num_iters}")
-    return ConicSolution(prob.value*k, epi.dual_value/(s if name != "nu" else 1))
+        constraints.append(slacks >= 1.0 / s - margins)
+        loss = cp.sum(cp.multiply(C / s, slacks))
+    else:  # the variable is sqrt(C) times the slack: of the same size for every C
+        constraints.append(cp.multiply(1.0 / np.sqrt(C), slacks) >= 1.0 / s - margins)
+        loss = cp.sum_squares(slacks) / 2.0
+    penalty, extra = _weight_set(geometry, eta)
+    objective = cp.sum(ratios) / 2.0 + loss + penalty / s**2
+    value = solve(cp.Problem(cp.Minimize(objective), constraints + extra))
+    return ConicSolution(s**2 * value, np.maximum(eta.value, 0.0))
+
+
+def _learner(learner, n):
+    """Return the learner's name and its C as one number per sample."""
+    name, parameter = learner
+    if name not in ("hinge", "nu", "squared"):
+        raise ValueError(f"unknown learner {name!r}")
+    C = 1.0 / (parameter * n) if name == "nu" else parameter
+    return name, np.broadcast_to(np.asarray(C, float), (n,)).copy()
+
+
+def _dual_gain(name, C, s, A):
+    """Return g(s A) / s^2."""
+    if name == "nu":
+        return 0.0
+    gain = cp.sum(A) / s
+    if name == "squared":
+        gain = gain - cp.sum_squares(cp.multiply(np.sqrt(0.5 / C)[:, None], A))
+    return gain
+
+
+def _support(geometry, t, c):
+    """Return Omega*(c t) / c as a convex expression that grows with t, and its constraints.
+
+    Each is Lagrangian duality on max eta't - r(eta) over the set, tau the multiplier of its size constraint; any
+    tau bounds Omega* from above. Sets without a penalty do not see c.
+    """
+    name, *parameters = geometry
+    tau = cp.Variable()
+    if name == "uniform":
+        return cp.sum(t) / t.size, []
+    if name == "simplex" or (name, *parameters) in (("lp", 1), ("elastic", 1)):
+        return cp.max(t), []
+    if name == "box":  # eta_m <= theta adds theta max(0, t_m - tau)
+        return tau + parameters[0] * cp.sum(cp.pos(t - tau)), []
+    if name in ("ridge", "power"):  # the conjugate of r is (theta / 2) sum max(0, z)^q
+        theta, p = parameters if name == "power" else (parameters[0], 2.0)
+        q = p / (p - 1.0)
+        scale = (theta / 2.0) ** (1.0 / q) * c ** ((q - 1.0) / q)
+        return tau + cp.sum(_power(cp.pos(scale * (t - tau)), q)), []
+    if name == "lp":
+        p = parameters[0]
+        return (cp.sum(t) if np.isinf(p) else cp.pnorm(t, p / (p - 1.0), approx=False)), []
+    if name == "elastic":  # max over eta >= 0 of eta't - tau (v sum eta + (1 - v) ||eta||^2 - 1)
+        v = parameters[0]
+        return tau + cp.quad_over_lin(cp.pos(t - v * tau), tau) / (4.0 * (1.0 - v)), []
+    if name == "group":  # the sum of the group norms may stay below 1: tau >= 0
+        groups, theta = _groups(parameters[0], t.size), parameters[1]
+        norms = cp.hstack([cp.norm(t[group]) for group in groups])
+        return tau + theta * cp.sum(cp.pos(norms - tau)), [tau >= 0]
+    raise ValueError(f"unknown geometry {name!r}")
+
+
+def _weight_set(geometry, eta):
+    """Return r(eta) and the constraints of the set, straight from their definitions (eta >= 0 is given)."""
+    name, *parameters = geometry
+    if name == "uniform":
+        return 0.0, [eta == 1.0 / eta.size]
+    if name == "simplex":
+        return 0.0, [cp.sum(eta) == 1]
+    if name == "box":
+        return 0.0, [cp.sum(eta) == 1, eta <= parameters[0]]
+    if name == "ridge":
+        return cp.sum_squares(eta) / (2.0 * parameters[0]), [cp.sum(eta) == 1]
+    if name == "power":
+        theta, p = parameters
+        q = p / (p - 1.0)
+        return (2.0 / (q * theta)) ** (p - 1.0) / p * cp.sum(_power(eta, p)), [cp.sum(eta) == 1]
+    if name == "lp":
+        p = parameters[0]
+        return 0.0, [cp.pnorm(eta, p, approx=False) <= 1 if 1 < p < np.inf else cp.norm(eta, p) <= 1]
+    if name == "elastic":
+        v = parameters[0]
+        return 0.0, [v * cp.sum(eta) + (1.0 - v) * cp.sum_squares(eta) <= 1]
+    if name == "group":
+        norms = cp.hstack([cp.norm(eta[group]) for group in _groups(parameters[0], eta.size)])
+        return 0.0, [cp.sum(norms) <= 1, norms <= parameters[1]]
+    raise ValueError(f"unknown geometry {name!r}")
+
+
+def _power(x, p):
+    """Return x^p by its own power cone: CVXPY's default replaces p by a fraction."""
+    return cp.square(x) if p == 2 else cp.power(x, p, approx=False)
+
+
+def _groups(groups, M):
+    """Return lists of kernel indices from such lists or from one label per kernel."""
+    groups = list(groups)
+    if all(np.ndim(group) == 0 for group in groups):
+        labels = np.asarray(groups)
+        groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    groups = [[int(m) for m in group] for group in groups]
+    if sorted(m for group in groups for m in group) != list(range(M)):
+        raise ValueError(f"groups must hold every kernel from 0 to {M - 1} once, got {groups}")
+    return groups
+
+
+def _typical_size(Ls, Y, name, C):
+    """Guess s with h(alpha / s) of order 1 at the optimum, from the best multiple of a class-balanced alpha."""
+    energy, size, curvature, cap = 0.0, 0.0, 0.0, np.inf
+    for y in Y.T:
+        weight = np.where(y > 0, C / C[y > 0].sum(), C / C[y < 0].sum()) / 2.0  # sums to 1, orthogonal to y
+        energy += np.mean([np.sum((L.T @ (weight * y)) ** 2) / 2.0 for L in Ls])
+        size += 1.0
+        curvature += np.sum(weight[C > 0] ** 2 / C[C > 0]) if name == "squared" else 0.0
+        cap = min(cap, C[y > 0].sum() * 2.0, C[y < 0].sum() * 2.0)
+    if name == "nu":
+        return np.sqrt(energy) or 1.0
+    multiple = size / (2.0 * energy + curvature) if energy + curvature > 0 else 1.0
+    return max(min(multiple, cap if name == "hinge" else np.inf) * np.sqrt(energy), 1e-12) if energy else 1.0
+
+
+def _feasible(A, Y, limit, total):
+    """Move a nearly feasible A to 0 <= A <= limit with equal class sums (total / 2 each when given)."""
+    A = np.clip(A, 0.0, limit[:, None])
+    for c in range(Y.shape[1]):
+        sides = [np.flatnonzero(Y[:, c] > 0), np.flatnonzero(Y[:, c] < 0)]
+        target = total / 2.0 if total else min(A[side, c].sum() for side in sides)
+        for side in sides:
+            A[side, c] = _with_sum(A[side, c], limit[side], target)
+    return A
+
+
+def _with_sum(a, limit, target):
+    """Shift a by a constant, within 0 <= a <= limit, until it sums to target."""
+    if target >= limit.sum():
+        return limit
+    shifted = lambda shift: np.clip(a + shift, 0.0, limit)  # noqa: E731
+    shift = brentq(lambda x: shifted(x).sum() - target, -a.max() - 1.0, target + 1.0, xtol=1e-16)
+    return shifted(shift)

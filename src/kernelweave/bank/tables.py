@@ -1,0 +1,178 @@
+"""One table, whatever holds it: numpy, pandas, polars or scipy sparse, read the same way."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from kernelweave._typing import Indices, Matrix
+
+Table: TypeAlias = Any  # a 2-D numpy array, a pandas or polars frame, or a scipy sparse CSR matrix
+
+
+def is_pandas(table: Table) -> bool:
+    """Return True for a pandas frame."""
+    return hasattr(table, "iloc") and hasattr(table, "columns")
+
+
+def is_polars(table: Table) -> bool:
+    """Return True for a polars frame."""
+    return type(table).__module__.startswith("polars") and hasattr(table, "columns")
+
+
+def is_sparse(table: Table) -> bool:
+    """Return True for a scipy sparse matrix or array."""
+    return bool(sparse.issparse(table))
+
+
+def as_table(data: Any, what: str) -> Table:
+    """Return ``data`` as a table with at least one row and one column, without copying it."""
+    if is_sparse(data):
+        table = data.tocsr()
+    elif is_pandas(data) or is_polars(data):
+        table = data
+    else:
+        table = np.asarray(data)
+    if not hasattr(table, "shape"):
+        raise TypeError(
+            f"{what} is a {type(data).__name__} without rows yet; collect it into a frame or array first."
+        )
+    if len(table.shape) != 2:
+        raise ValueError(
+            f"{what} has to be 2-D (samples, features), received {len(table.shape)} dimension(s) of shape "
+            f"{tuple(table.shape)}. Reshape your data with .reshape(-1, 1) for one feature or .reshape(1, -1) for "
+            "one sample."
+        )
+    n, d = table.shape
+    if n == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape=({n}, {d})) for {what} while a minimum of 1 is required."
+        )
+    if d == 0:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape=({n}, {d})) for {what} while a minimum of 1 is required."
+        )
+    return table
+
+
+def column_names(table: Table) -> tuple[str, ...] | None:
+    """Return the names of the columns, or None where they have none that are text."""
+    if not (is_pandas(table) or is_polars(table)):
+        return None
+    names = tuple(table.columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def shown_names(table: Table) -> tuple[str, ...]:
+    """Return a name for every column, x0, x1, ... where the table has none."""
+    return column_names(table) or tuple(f"x{position}" for position in range(table.shape[1]))
+
+
+def take_rows(table: Table, rows: slice | Indices) -> Table:
+    """Return these rows, of the same kind of table."""
+    return table.iloc[rows] if is_pandas(table) else table[rows]
+
+
+def take_columns(table: Table, columns: Indices) -> Table:
+    """Return these columns, of the same kind of table."""
+    if is_pandas(table):
+        return table.iloc[:, columns]
+    if is_polars(table):
+        return table[:, [int(column) for column in columns]]
+    return table[:, columns]
+
+
+def as_floats(table: Table, what: str) -> Matrix | Any:
+    """Return a float64 matrix (CSR for a sparse table), or say which column is not a number or not finite."""
+    if is_pandas(table):
+        _require_numeric(table, _pandas_dtypes(table), what)
+        values = table.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif is_polars(table):
+        _require_numeric(table, _polars_dtypes(table), what)
+        values = table.cast(_polars().Float64).to_numpy()
+    elif is_sparse(table):
+        _require_numeric(table, [(table.dtype, table.dtype.kind in "biuf")] * table.shape[1], what)
+        values = table.astype(np.float64, copy=False)
+    else:
+        values = _array_as_floats(table, what)
+    _require_finite(values, table, what)
+    return values if is_sparse(values) else np.ascontiguousarray(values)
+
+
+def stack(blocks: list[Any]) -> Any:
+    """Return float64 blocks side by side, sparse when one of them is."""
+    if len(blocks) == 1:
+        return blocks[0]
+    if any(is_sparse(block) for block in blocks):
+        return sparse.hstack(blocks, format="csr")
+    return np.hstack(blocks)
+
+
+def _polars() -> Any:
+    return sys.modules["polars"]  # a polars frame cannot exist without it
+
+
+def _pandas_dtypes(table: Table) -> list[tuple[Any, bool]]:
+    types = sys.modules["pandas"].api.types
+    return [(t, types.is_numeric_dtype(t) and not types.is_complex_dtype(t)) for t in table.dtypes]
+
+
+def _polars_dtypes(table: Table) -> list[tuple[Any, bool]]:
+    return [(t, t.is_numeric() or t == _polars().Boolean) for t in table.dtypes]
+
+
+def _require_numeric(table: Table, dtypes: list[tuple[Any, bool]], what: str) -> None:
+    for position, (dtype, numeric) in enumerate(dtypes):
+        if not numeric:
+            raise ValueError(
+                f"{_column(table, position, what)} is not numeric (its type is {dtype}); "
+                "encode it as numbers or leave it out of the columns."
+            )
+
+
+def _array_as_floats(table: Table, what: str) -> Any:
+    kind = table.dtype.kind
+    if kind == "c":
+        raise ValueError(f"Complex data not supported: {what} is of type {table.dtype}; pass real numbers.")
+    if kind in "biuf":
+        return table.astype(np.float64, copy=False)
+    if kind == "O":
+        return np.column_stack([_objects_as_floats(table, j, what) for j in range(table.shape[1])])
+    raise ValueError(
+        f"{what} is not numeric (its type is {table.dtype}); encode it as numbers, for example with OneHotEncoder."
+    )
+
+
+def _objects_as_floats(table: Table, position: int, what: str) -> Any:
+    try:
+        return table[:, position].astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{_column(table, position, what)} is not numeric ({error}); encode it as numbers or leave it out."
+        ) from None
+
+
+def _require_finite(values: Any, table: Table, what: str) -> None:
+    finite = np.isfinite(values.data if is_sparse(values) else values)
+    if finite.all():
+        return
+    if is_sparse(values):
+        entries = values.tocoo()
+        row, position = (int(axis[~finite][0]) for axis in (entries.row, entries.col))
+        value = entries.data[~finite][0]
+    else:
+        row, position = (int(index) for index in np.argwhere(~finite)[0])
+        value = values[row, position]
+    kind = "NaN" if np.isnan(value) else "inf"
+    raise ValueError(
+        f"{_column(table, position, what)} contains {kind} in row {row}; impute or drop such samples before fitting."
+    )
+
+
+def _column(table: Table, position: int, what: str) -> str:
+    names = column_names(table)
+    column = f"Column {position}" if names is None else f"Column {names[position]!r}"
+    return f"{column} of {what}"

@@ -1,0 +1,22 @@
+"""Errors of our own; everything else is a ValueError or TypeError of Python's."""
+
+from __future__ import annotations
+
+
+class IncompatiblePartsError(TypeError):
+    """Two parts that cannot work together, with the ones that can."""
+
+
+class IndefiniteKernelError(ValueError):
+    """A kernel gave some combination of samples a negative squared length."""
+
+    def __init__(self, index: int, energy: float, name: str | None = None) -> None:
+        self.index, self.energy = index, energy
+        label = f"Kernel {index}" if name is None else f"Kernel {name!r} (number {index})"
+        super().__init__(
+            f"{label} is not positive semidefinite: a combination of samples has the squared length "
+            f"{2 * energy:.3g}; clip its negative eigenvalues or use another kernel."
+        )
+
+    def __reduce__(self) -> tuple[type, tuple[int, float]]:
+        return type(self), (self.index, self.energy)

@@ -1,0 +1,52 @@
+"""What the multiple-kernel estimators share: parts with defaults, kernels of new samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave._typing import Matrix
+from kernelweave.bank.cross import combined
+from kernelweave.estimators.inputs import check_input, is_precomputed
+
+
+class KernelEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator over a bank of kernels."""
+
+    defaults: ClassVar[dict[str, Callable[[], Any]]] = {}
+
+    def part(self, name: str) -> Any:
+        """Return the part, or a fresh default where the parameter is None."""
+        value = getattr(self, name)
+        return self.defaults[name]() if value is None else value
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``part__name`` also reaches into a part left at its default."""
+        for name, make in self.defaults.items():
+            if getattr(self, name) is None and any(key.startswith(f"{name}__") for key in params):
+                setattr(self, name, make())
+        super().set_params(**params)
+        return self
+
+    def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
+        """Return the learnt kernel Σ eta_m k_m between the rows of X and of Z (the training samples by default).
+
+        With one set of weights per class, their mean over the classes is used.
+        """
+        check_is_fitted(self)
+        eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
+        X = check_input(self, X, reset=False)
+        Z = None if Z is None else check_input(self, Z, reset=False)
+        return combined(self.bank_, X, eta, Z)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        precomputed = is_precomputed(self.bank)
+        tags.input_tags.pairwise = precomputed
+        tags.input_tags.three_d_array = precomputed
+        tags.input_tags.two_d_array = not precomputed
+        return tags

@@ -1,0 +1,32 @@
+"""Probabilities by scikit-learn's calibration, without fitting the model once more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+
+
+def wants_probability(estimator: Any) -> bool:
+    """Tell whether predict_proba is on offer, or say how to get it."""
+    if not estimator.probability:
+        raise AttributeError(
+            f"predict_proba needs {type(estimator).__name__}(probability=True) before fit; "
+            "decision_function works without."
+        )
+    return True
+
+
+def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Fit the model and a sigmoid on its cross-validated decision values; keep the model's attributes."""
+    if isinstance(X, list | tuple) and np.ndim(X[0]) == 2:
+        X = np.stack(X, axis=2)  # a list of kernel matrices, in the form that can be split
+    plain = clone(estimator).set_params(probability=False)
+    calibration = CalibratedClassifierCV(plain, method="sigmoid", cv=5, ensemble=False)
+    calibration.fit(X, y, sample_weight=sample_weight)
+    fitted = calibration.calibrated_classifiers_[0].estimator
+    learnt = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
+    vars(estimator).update(learnt, calibration_=calibration)
+    return estimator

@@ -1,0 +1,49 @@
+"""Labels and weights as the solvers want them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
+
+from kernelweave._typing import AnyArray, Matrix, Vector
+
+
+def encode_labels(y: Any, n_samples: int) -> tuple[AnyArray, AnyArray]:
+    """Return the sorted classes and, per sample, the index of its class."""
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    if y.shape[0] != n_samples:
+        raise ValueError(f"X has {n_samples} samples but y has {y.shape[0]} labels; they must agree.")
+    classes, index = np.unique(y, return_inverse=True)
+    if classes.size < 2:
+        raise ValueError(
+            f"The classifier needs samples of at least 2 classes, but y has 1 class only: {classes.tolist()}."
+        )
+    return classes, index
+
+
+def signs(index: AnyArray, n_classes: int) -> Matrix:
+    """Return one column of ±1 per binary problem: one for two classes, else one per class."""
+    if n_classes == 2:
+        return np.where(index == 1, 1.0, -1.0)[:, None]
+    return np.where(index[:, None] == np.arange(n_classes), 1.0, -1.0)
+
+
+def sample_weights(sample_weight: Any, class_weight: Any, classes: AnyArray, index: AnyArray) -> Vector:
+    """Return the product of sample and class weights, checked to leave every class something."""
+    weight = _check_sample_weight(sample_weight, index, dtype=np.float64, ensure_non_negative=True)
+    if class_weight is not None:
+        labels = classes[index]
+        per_class = compute_class_weight(class_weight, classes=classes, y=labels)
+        weight = weight * per_class[index]
+    totals = np.bincount(index, weights=weight, minlength=classes.size)
+    if (totals <= 0.0).any():
+        empty = classes[totals <= 0.0].tolist()
+        raise ValueError(f"Every class needs some weight, but the weights of classes {empty} sum to 0.")
+    return np.asarray(weight, dtype=np.float64)

@@ -1,0 +1,160 @@
+"""An exact quadratic program on the capped simplex: min x'Ax/2 - b'x, sum x = 1, 0 <= x <= cap.
+
+Active sets: the weights at 0 and at the cap are fixed, the free ones solve a linear system. First all
+misplaced weights change sets at once (a primal-dual active set, a handful of systems in practice); if
+that cycles, a feasible descent moves them one by one and always ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from kernelweave._typing import Matrix, Vector
+from kernelweave.geometry._capped import leaves_one_point, project
+
+# Proximal terms relative to the curvature, tried in turn: the first makes duplicated kernels a definite
+# problem, the others forgive a Hessian with rounding of its own.
+RIDGES = (1e-11, 1e-9, 1e-7, 1e-5, 1e-3)
+RIDGE_FLOOR = 1e-8  # of the largest curvature, for kernels that have none themselves
+OPTIMALITY = 1e-13  # a multiplier this small, relative to the slopes, has no sign
+MAX_EXCHANGES = 40  # block exchanges either settle in about ten or cycle
+
+States: TypeAlias = NDArray[np.int8]
+AT_ZERO, FREE, AT_CAP = np.int8(-1), np.int8(0), np.int8(1)
+
+
+def model_step(eta: Vector, h: Vector, H: Matrix, cap: float, ridge: float = 0.0) -> Vector:
+    """Return argmin of ridge |x|^2 / 2 - <h, x - eta> + (x - eta)'H(x - eta) / 2 on the capped simplex.
+
+    A tiny proximal term around eta settles what H leaves open, so duplicated kernels keep their split.
+    """
+    n = len(h)
+    if leaves_one_point(cap, n):
+        return np.full(n, 1.0 / n)
+    curvature = np.maximum(np.diagonal(H), RIDGE_FLOOR * np.diagonal(H).max())
+    if curvature.max() <= 0.0:  # a linear model: any curvature too small to matter will do
+        curvature = np.full(n, max(float(np.abs(h).max()), np.finfo(np.float64).tiny))
+    for softness in RIDGES:
+        A = H.copy()
+        A[np.diag_indices(n)] += softness * curvature + ridge
+        try:
+            return minimise(A, h + H @ eta + softness * curvature * eta, cap, eta)
+        except LinAlgError:  # H is less definite than it claims
+            continue
+    return eta
+
+
+def minimise(A: Matrix, b: Vector, cap: float, start: Vector) -> Vector:
+    """Return argmin of x'Ax/2 - b'x on the capped simplex, A positive definite, start feasible."""
+    problem = CappedQuadratic(A, b, cap if cap < 1.0 else np.inf)
+    state = problem.states(start)
+    x, settled = problem.exchange(state)
+    return x if settled else problem.descend(problem.better(start, project(x, min(cap, 1.0))))
+
+
+class Stationary(NamedTuple):
+    """The stationary point of one active set: weights, and slopes above their common level."""
+
+    x: Vector
+    surplus: Vector
+
+
+@dataclass(frozen=True)
+class CappedQuadratic:
+    """min x'Ax/2 - b'x over {0 <= x <= cap, sum x = 1}, A positive definite."""
+
+    A: Matrix
+    b: Vector
+    cap: float
+
+    def states(self, x: Vector) -> States:
+        """Return which weights sit at a bound."""
+        return np.where(x <= 0.0, AT_ZERO, np.where(x >= self.cap, AT_CAP, FREE))
+
+    def better(self, x: Vector, z: Vector) -> Vector:
+        """Return the one with the lower objective."""
+        return x if x @ (0.5 * self.A @ x - self.b) < z @ (0.5 * self.A @ z - self.b) else z
+
+    def exchange(self, state: States) -> tuple[Vector, bool]:
+        """Move all misplaced weights at once until none is; tell whether that settled."""
+        x = self._bounds(state)
+        for _ in range(MAX_EXCHANGES):
+            if not np.any(state == FREE):
+                return x, False
+            x, surplus = self.stationary(state)
+            new = np.where(state == FREE, self.states(x), self._kept(state, surplus))
+            if np.array_equal(new, state):
+                return x, True
+            state = new
+        return x, False
+
+    def descend(self, x: Vector) -> Vector:
+        """Walk from one active set to the next, always feasible and never uphill."""
+        state = self.states(x)
+        for _ in range(100 + 20 * len(x)):
+            if not np.any(state == FREE):
+                pair = self._best_swap(x, state)
+                if pair is None:
+                    break
+                state[pair] = FREE
+            target, surplus = self.stationary(state)
+            move = target - x
+            length, blocked = self._room(x, move, state)
+            if length < 1.0:
+                state[blocked] = np.where(move[blocked] < 0.0, AT_ZERO, AT_CAP)
+                x = np.where(state == FREE, x + length * move, self._bounds(state))
+                continue
+            x = target
+            released = (state != FREE) & (self._kept(state, surplus) == FREE)
+            if not released.any():
+                break
+            state[np.argmax(np.where(released, np.abs(surplus), -1.0))] = FREE
+        return x
+
+    def stationary(self, state: States) -> Stationary:
+        """Solve for the free weights with the others fixed at their bounds."""
+        free = np.flatnonzero(state == FREE)
+        factor, failed = dpotrf(self.A[np.ix_(free, free)], lower=1)
+        if failed:
+            raise LinAlgError("The curvature of the model is not positive definite.")
+        ones, _ = dpotrs(factor, np.ones(len(free)), lower=1)
+        x = self._bounds(state)
+        slopes, level = self.b - self.A @ x, 0.0
+        for _ in range(2):  # the second round refines: A may be close to singular
+            part, _ = dpotrs(factor, slopes[free] - level, lower=1)
+            rise = (part.sum() + x.sum() - 1.0) / ones.sum()
+            x[free] += part - rise * ones
+            level += rise
+            slopes = self.b - self.A @ x
+        return Stationary(x, slopes - level)
+
+    def _bounds(self, state: States) -> Vector:
+        """Return the bounds the fixed weights sit at, 0 for the free ones."""
+        return np.where(state == AT_CAP, self.cap, 0.0)
+
+    def _kept(self, state: States, surplus: Vector) -> States:
+        """Return the states with those fixed weights freed that gain by moving inside."""
+        noise = OPTIMALITY * (np.abs(self.b).max() + np.diagonal(self.A).max())
+        return np.where(state * surplus < -noise, FREE, state)
+
+    def _best_swap(self, x: Vector, state: States) -> list[int] | None:
+        """Return the weights to exchange at a vertex without free weights; None where it is optimal."""
+        slopes = self.b - self.A @ x
+        enter = int(np.argmax(np.where(state == AT_ZERO, slopes, -np.inf)))
+        leave = int(np.argmin(np.where(state == AT_CAP, slopes, np.inf)))
+        return [enter, leave] if slopes[enter] > slopes[leave] else None
+
+    def _room(self, x: Vector, move: Vector, state: States) -> tuple[float, NDArray[np.bool_]]:
+        """Return how far the free weights can go, and which of them stop there."""
+        length = np.full(len(x), np.inf)
+        down, up = (state == FREE) & (move < 0.0), (state == FREE) & (move > 0.0)
+        length[down] = x[down] / -move[down]
+        length[up] = (self.cap - x[up]) / move[up]
+        shortest = float(length.min())
+        return shortest, length == shortest

@@ -1,0 +1,120 @@
+"""The p-norm ball: weights between sparse and equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._typing import Matrix, Vector
+from kernelweave.geometry import _capped, _lp_newton, _quadratic
+from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
+from kernelweave.geometry._power import shrink
+from kernelweave.geometry._roots import increasing_root
+
+
+@dataclass
+class LpBall(Geometry):
+    r"""Indicator of the non-negative part of the p-norm ball.
+
+    {eta >= 0, ||eta||_p <= 1}
+
+    Parameters
+    ----------
+    p : float
+        1 <= p <= inf: 1 gives the simplex's sparse solutions, 2 is L2MKL, infinity the sum of all kernels.
+
+    Notes
+    -----
+    LpMKL of [Kloft11]; p = 2 is the square loss on the kernel slacks [Xu13, Eq. (16)]. The block update is
+    eta_m = ||f_m||^(2/(p+1)) / (sum_k ||f_k||^(2p/(p+1)))^(1/p), the support function ||h||_q with q = p/(p-1).
+    Symbols: mu -> eta, p -> p.
+    Differs from the paper: norms and energies may be zero; p = 1 and p = inf are included.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LpBall(p=2.0).maximizer(np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    >>> LpBall(p=np.inf).reweight(np.array([3.0, 4.0]))
+    array([1., 1.])
+    """
+
+    p: float = 2.0
+
+    def contains(self, eta: Vector) -> bool:
+        return is_nonnegative(eta) and _norm(eta, self.p) <= 1.0 + FEASIBILITY_SLACK
+
+    def conjugate(self, h: Vector) -> float:
+        gain = np.maximum(h, 0.0)
+        return float(gain.max()) if self.p == 1.0 else _norm(gain, 1.0 / (1.0 - 1.0 / self.p))
+
+    def maximizer(self, h: Vector) -> Vector:
+        top = float(h.max())
+        if self.p == np.inf:  # the sum of kernels: rounding below zero removes none
+            return np.where(h >= -FEASIBILITY_SLACK * np.abs(h).max(), 1.0, 0.0)
+        if top <= 0.0:
+            return self._scaled(np.where(h == 0.0, 1.0, 0.0))
+        if self.p == 1.0:
+            return _capped.fill(h, 1.0)
+        return self._scaled(np.maximum(h / top, 0.0) ** (1.0 / (self.p - 1.0)))
+
+    def start(self, n_kernels: int) -> Vector:
+        return np.full(n_kernels, float(n_kernels) ** (-1.0 / self.p))
+
+    def project(self, z: Vector) -> Vector:
+        p, positive = self.p, np.maximum(z, 0.0)
+        if _norm(positive, p) <= 1.0:
+            return positive
+        if p == 1.0:
+            return _capped.project_at_most(z, 1.0)
+        if p == 2.0:
+            return self._scaled(positive)
+        if p == np.inf:
+            return np.minimum(positive, 1.0)
+        w = positive[positive > 0.0]
+        power = min(p - 1.0, 1.0)
+
+        def shortage(multiplier: float) -> tuple[float, float]:
+            x = shrink(w, multiplier, p)
+            length = _norm(x, p)
+            fall = x**p / (x + (p - 1.0) * (w - x))  # - dx / d multiplier
+            slope = power * length ** (-power - 1.0) * float((x / length) ** (p - 1.0) @ fall)
+            return length**-power - 1.0, slope
+
+        # At the dual norm of z the powers multiplier x^(p-1) = z alone are small enough.
+        multiplier = increasing_root(shortage, 0.0, self.conjugate(z))
+        positive[positive > 0.0] = shrink(w, multiplier, p)
+        return self._scaled(positive)
+
+    def reweight(self, norms: Vector) -> Vector:
+        top = float(norms.max())
+        if top <= 0.0 or self.p == np.inf:
+            return self.start(len(norms))
+        if self.p == 1.0:
+            return _capped.share(norms, 1.0)
+        return self._scaled((norms / top) ** (2.0 / (self.p + 1.0)))
+
+    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        if self.p == np.inf:
+            return self.start(len(h))
+        if self.p == 1.0:
+            # Energies are not negative, so the whole mass is used.
+            return _quadratic.model_step(eta, h, H, 1.0)
+        x = _lp_newton.model_step(eta, h, H, self.p)
+        return super().model_step(eta, h, H) if x is None else x
+
+    def check(self, n_kernels: int) -> None:
+        super().check(n_kernels)
+        if not self.p >= 1.0:
+            raise ValueError(f"LpBall needs 1 <= p <= inf, got p={self.p}; p=1 gives the simplex's solutions.")
+
+    def _scaled(self, eta: Vector) -> Vector:
+        """Scale to the sphere; zero stays zero."""
+        return eta / (_norm(eta, self.p) or 1.0)
+
+
+def _norm(x: Vector, p: float) -> float:
+    """Return the p-norm of x >= 0 without overflow."""
+    top = float(x.max())
+    return top * float(np.sum((x / top) ** p)) ** (1.0 / p) if 0.0 < top and p < np.inf else top

@@ -1,0 +1,55 @@
+"""The simplex: sparse kernel weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._typing import Matrix, Vector
+from kernelweave.geometry import _capped, _quadratic
+from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
+
+
+@dataclass
+class Simplex(Geometry):
+    r"""Indicator of the simplex: the hard margin, with sparse weights.
+
+    {eta >= 0, sum_m eta_m = 1}
+
+    Notes
+    -----
+    L1MKL of [Xu13, Eq. (5)], SimpleMKL [Rakotomamonjy08], SILP [Sonnenburg06]. The block update is
+    eta_m = ||f_m|| / sum_k ||f_k||, the support function max(h).
+    Symbols: mu -> eta, M -> this set.
+    Differs from the paper: nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Simplex().maximizer(np.array([1.0, 5.0, 5.0]))
+    array([0. , 0.5, 0.5])
+    >>> Simplex().reweight(np.array([1.0, 0.0, 3.0]))
+    array([0.25, 0.  , 0.75])
+    """
+
+    def contains(self, eta: Vector) -> bool:
+        return is_nonnegative(eta) and abs(float(eta.sum()) - 1.0) <= FEASIBILITY_SLACK
+
+    def conjugate(self, h: Vector) -> float:
+        return float(h.max())
+
+    def maximizer(self, h: Vector) -> Vector:
+        return _capped.fill(h, 1.0)
+
+    def start(self, n_kernels: int) -> Vector:
+        return np.full(n_kernels, 1.0 / n_kernels)
+
+    def project(self, z: Vector) -> Vector:
+        return _capped.project(z, 1.0)
+
+    def reweight(self, norms: Vector) -> Vector:
+        return _capped.share(norms, 1.0)
+
+    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        return _quadratic.model_step(eta, h, H, 1.0)

@@ -1,0 +1,8 @@
+"""How Gram matrices are held: dense or packed, float64 or float32, behind one protocol."""
+
+from kernelweave.gram.choose import store
+from kernelweave.gram.dense import DenseGrams
+from kernelweave.gram.packed import PackedGrams
+from kernelweave.gram.protocol import GramStack
+
+__all__ = ["DenseGrams", "GramStack", "PackedGrams", "store"]

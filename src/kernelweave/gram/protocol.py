@@ -1,0 +1,38 @@
+"""What a stack of Gram matrices offers, however it is held."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kernelweave._typing import AnyArray, Matrix, Vector
+
+
+class GramStack(Protocol):
+    """M symmetric n × n matrices behind three hot verbs; coefficients are (n,) or (n, k)."""
+
+    @property
+    def n_kernels(self) -> int: ...
+
+    @property
+    def n_samples(self) -> int: ...
+
+    @property
+    def errors(self) -> Vector:
+        """Frobenius norm of what storing changed in each matrix; zero where nothing was rounded."""
+        ...
+
+    def combine(self, eta: Vector) -> AnyArray:
+        """Return K(eta) = Σ eta_m K_m."""
+        ...
+
+    def images(self, coef: AnyArray) -> AnyArray:
+        """Return K_m V for every m, of shape (M, n) or (M, n, k)."""
+        ...
+
+    def energies(self, coef: AnyArray) -> Vector:
+        """Return h_m = ½ tr(V'K_mV) for every m."""
+        ...
+
+    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        """Return the constant that centring removed from K(eta) V, one per column of V."""
+        ...

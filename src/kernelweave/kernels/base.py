@@ -1,0 +1,170 @@
+"""The two base classes of kernels: any kernel, and kernels that are functions of one distance."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import copy
+from numbers import Real
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+
+from kernelweave._part import Part
+from kernelweave._typing import Matrix, Vector
+from kernelweave.kernels.distances import is_sparse
+from kernelweave.kernels.pairs import Pairs
+
+Rows: TypeAlias = Any  # a dense float64 matrix, or a scipy sparse one where the kernel accepts it
+
+
+class Kernel(Part, ABC):
+    """A positive semidefinite function k(x, z) of two samples.
+
+    A kernel is a value: ``resolve`` returns a new kernel with the numbers it learns from the training
+    rows, calling it returns a matrix, and nothing changes it. Subclasses write ``label``, ``matrix`` and
+    ``diagonal_of``; a kernel with an open number also writes ``resolve_from``.
+    """
+
+    accepts_sparse: ClassVar[bool] = False
+    # The input of a pairwise kernel is a block (rows, training samples), not features of the rows.
+    pairwise: ClassVar[bool] = False
+    # False when k(x, x) of a new row cannot be known from that row.
+    knows_diagonal: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Short readable text made of the parameters, the same whatever the data."""
+
+    @abstractmethod
+    def matrix(self, pairs: Pairs) -> Matrix:
+        """Return k(X, Z) for pairs of checked rows; exactly symmetric when ``Z`` is None."""
+
+    @abstractmethod
+    def diagonal_of(self, X: Rows) -> Vector:
+        """Return k(x, x) for checked rows."""
+
+    def check(self) -> None:
+        """Raise ValueError when a parameter is out of range."""
+
+    def resolve(self, X: Rows) -> Self:
+        """Return this kernel with every open number learnt from the training rows ``X``."""
+        return self.resolve_from(Pairs(self.rows(X)))
+
+    def resolve_from(self, pairs: Pairs) -> Self:  # noqa: ARG002 - most kernels have nothing open
+        """Do what ``resolve`` does, from pairs of training rows that other kernels may share."""
+        self.check()
+        return self
+
+    def __call__(self, X: Rows, Z: Rows | None = None) -> Matrix:
+        """Return the matrix k(X, Z); ``Z=None`` is ``X`` itself."""
+        self.check()
+        return self.matrix(Pairs(self.rows(X), None if Z is None else self.rows(Z)))
+
+    def diagonal(self, X: Rows) -> Vector:
+        """Return k(x, x) for every row of ``X`` without forming the matrix."""
+        self.check()
+        return self.diagonal_of(self.rows(X))
+
+    def rows(self, X: Rows) -> Rows:
+        """Return ``X`` as the float64 rows this kernel works on."""
+        if is_sparse(X):
+            if not self.accepts_sparse:
+                raise TypeError(
+                    f"{self.label} does not accept a sparse matrix of shape {X.shape}; "
+                    "pass X.toarray(), or use Linear, Polynomial or Gaussian."
+                )
+            return X.tocsr().astype(np.float64, copy=False)
+        X = np.asarray(X, dtype=np.float64)
+        if X.ndim != 2:
+            raise ValueError(
+                f"{self.label} needs a 2-D array of rows, received {X.ndim} dimension(s) of shape {X.shape}; "
+                "use X.reshape(-1, 1) for one column."
+            )
+        return X
+
+
+class DistanceKernel(Kernel):
+    """A kernel k = phi(d) of one distance d: kernels with the same ``metric`` share its matrix.
+
+    Subclasses are dataclasses with a field ``gamma`` (None: learnt) and a field ``mean_`` for the one number
+    they learn, the mean distance between training samples.
+    """
+
+    metric: ClassVar[str]
+    gamma: float | None
+    mean_: float | None
+
+    @abstractmethod
+    def from_distances(self, D: Matrix) -> Matrix:
+        """Return the kernel matrix of a matrix of ``metric`` values, which is left as it is."""
+
+    @abstractmethod
+    def gamma_for(self, mean: float) -> float:
+        """Return the gamma that the mean training distance suggests."""
+
+    @property
+    def is_open(self) -> bool:
+        """True while a number has still to be learnt."""
+        return self.gamma is None and self.mean_ is None
+
+    @property
+    def rate(self) -> float:
+        """The gamma in use, given or learnt."""
+        if self.gamma is not None:
+            return float(self.gamma)
+        if self.mean_ is None:
+            raise ValueError(
+                f"{self.label} has not learnt its gamma; call kernel.resolve(X_train) first, or give gamma."
+            )
+        return self.gamma_for(self.mean_)
+
+    def resolve_from(self, pairs: Pairs) -> Self:
+        self.check()
+        if not self.is_open:
+            return self
+        mean = pairs.mean(self.metric)
+        resolved = copy(self)
+        # Where all samples coincide no scale is better than another: 1 divides safely.
+        resolved.mean_ = mean if mean > np.finfo(np.float64).tiny else 1.0
+        return resolved
+
+    def matrix(self, pairs: Pairs) -> Matrix:
+        return self.from_distances(pairs.matrix(self.metric))
+
+    def diagonal_of(self, X: Rows) -> Vector:
+        return np.ones(X.shape[0])
+
+
+class ScaledKernel(DistanceKernel):
+    """A distance kernel with gamma = scale / mean(d), the mean over the training pairs i != j."""
+
+    stem: ClassVar[str]
+    scale: float
+
+    @property
+    def label(self) -> str:
+        return f"{self.stem}({self.spread})"
+
+    @property
+    def spread(self) -> str:
+        """The parameter that decides the width, as text."""
+        return f"scale={self.scale:g}" if self.gamma is None else f"gamma={self.gamma:g}"
+
+    def check(self) -> None:
+        require_positive(self, "gamma", self.gamma, optional=True)
+        require_positive(self, "scale", self.scale)
+
+    def gamma_for(self, mean: float) -> float:
+        return self.scale / mean
+
+
+def require_positive(kernel: Kernel, name: str, value: float | None, *, optional: bool = False) -> None:
+    """Raise ValueError unless ``value`` is a finite number above zero (or None where that is allowed)."""
+    if value is None and optional:
+        return
+    if not isinstance(value, Real) or not 0.0 < float(value) < np.inf:
+        raise ValueError(
+            f"{type(kernel).__name__} cannot use {name}={value!r}; {name} has to be a finite number above 0"
+            f"{' or None' if optional else ''}."
+        )

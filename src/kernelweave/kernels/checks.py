@@ -1,0 +1,101 @@
+"""Checks of matrices that come from outside: symmetric, and not visibly indefinite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+
+from kernelweave._typing import Matrix
+
+# Relative to the largest entry: far above the rounding of a float64 product, far below any real asymmetry.
+TOLERANCE = 1e-8
+# The same for matrices that were computed in float32.
+TOLERANCE_SINGLE = 1e-5
+BLOCK = 256
+
+
+def tolerance_of(dtype: np.dtype[np.generic]) -> float:
+    """Return the rounding a matrix of this type may carry."""
+    return TOLERANCE_SINGLE if dtype in (np.float16, np.float32) else TOLERANCE
+
+
+def check_symmetric(K: Matrix, what: str, tolerance: float = TOLERANCE) -> None:
+    """Raise ValueError unless ``K`` is square, finite and symmetric up to rounding."""
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"{what} has to be square for the training samples, received shape {K.shape}; "
+            "pass one row and one column per training sample."
+        )
+    worst, largest, where = 0.0, 0.0, (0, 0)
+    for start, stop in _blocks(len(K)):
+        rows = K[start:stop]
+        largest = max(largest, np.abs(rows).max())
+        if not np.isfinite(largest):
+            i, j = np.argwhere(~np.isfinite(rows))[0]
+            raise ValueError(
+                f"{what} contains {rows[i, j]} at [{start + i}, {j}]; all entries have to be finite numbers."
+            )
+        difference = np.abs(rows - K[:, start:stop].T)
+        if difference.max() > worst:
+            i, j = np.unravel_index(difference.argmax(), difference.shape)
+            worst, where = float(difference[i, j]), (int(start + i), int(j))
+    if worst > tolerance * largest:
+        i, j = where
+        raise ValueError(
+            f"{what} is not symmetric: entry [{i}, {j}] is {K[i, j]:g} and [{j}, {i}] is {K[j, i]:g}; "
+            "pass a symmetric matrix, for example (K + K.T) / 2."
+        )
+
+
+def check_minors(K: Matrix, what: str, tolerance: float = TOLERANCE) -> None:
+    """Raise ValueError when a diagonal entry or a 2 x 2 minor shows that ``K`` is indefinite."""
+    shift = _shift(K, tolerance)
+    diagonal = np.diagonal(K) + shift
+    if diagonal.min(initial=0.0) < 0.0:
+        i = int(diagonal.argmin())
+        raise ValueError(f"{what} is indefinite: entry [{i}, {i}] is {K[i, i]:g} < 0; {REMEDY}")
+    roots = np.sqrt(diagonal) * (1.0 + tolerance)
+    for start, stop in _blocks(len(K)):
+        excess = np.abs(K[start:stop]) - roots[start:stop, None] * roots
+        if excess.max() > 0.0:
+            row, j = np.unravel_index(excess.argmax(), excess.shape)
+            i = int(row) + start
+            raise ValueError(
+                f"{what} is indefinite: |K[{i}, {j}]| = {abs(K[i, j]):g} is larger than "
+                f"sqrt(K[{i}, {i}] K[{j}, {j}]) = {np.sqrt(max(K[i, i] * K[j, j], 0.0)):g}; {REMEDY}"
+            )
+
+
+def check_definite(K: Matrix, what: str, tolerance: float = TOLERANCE) -> None:
+    """Raise ValueError when a Cholesky factorisation shows that ``K`` is indefinite; costs n^3 / 3."""
+    shifted = np.array(K)
+    np.fill_diagonal(shifted, np.diagonal(K) + _shift(K, tolerance))
+    if not shifted.any():
+        return
+    try:
+        cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        lowest = np.linalg.eigvalsh(K)[0]
+        if lowest < -_shift(K, tolerance):
+            raise ValueError(f"{what} is indefinite: its lowest eigenvalue is {lowest:g}; {REMEDY}") from None
+
+
+def symmetrised(K: Matrix) -> Matrix:
+    """Return ``K`` itself when exactly symmetric, else (K + K') / 2."""
+    if all(np.array_equal(K[start:stop], K[:, start:stop].T) for start, stop in _blocks(len(K))):
+        return K
+    return (K + K.T) / 2.0
+
+
+REMEDY = "a kernel has no negative eigenvalues: clip them to 0, or add their size to the diagonal."
+
+
+def _shift(K: Matrix, tolerance: float) -> float:
+    return tolerance * float(np.abs(np.diagonal(K)).mean()) if len(K) else 0.0
+
+
+def _blocks(n: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, n, BLOCK):
+        yield start, min(start + BLOCK, n)

@@ -1,0 +1,52 @@
+"""The best intercept for given decision values: one sort, exact."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelweave._typing import Vector
+
+
+def hinge_bias(f: Vector, y: Vector, C: Vector) -> float:
+    """Return a b that minimises Σ C_i max(0, 1 − y_i(f_i + b)).
+
+    The sum is piecewise linear in b with kinks at y_i − f_i: the slope starts at −Σ_{+} C_i and each kink
+    adds C_i (a positive sample stops paying, a negative one starts). The middle of the flat stretch is taken.
+    """
+    order = np.argsort(y - f)
+    kinks = (y - f)[order]
+    slopes = np.cumsum(C[order]) - C[y > 0].sum()
+    flat = 1e-12 * C.sum()
+    first = int(np.argmax(slopes >= -flat))
+    last = int(np.argmax(slopes > flat)) if slopes[-1] > flat else kinks.size - 1
+    return float(0.5 * (kinks[first] + kinks[max(first, last)]))
+
+
+def squared_hinge_bias(f: Vector, y: Vector, C: Vector) -> float:
+    """Return the b that minimises Σ (C_i/2) max(0, 1 − y_i(f_i + b))².
+
+    Its derivative Σ_active C_i (f_i + b − y_i) is piecewise linear and increasing in b. Positives are active
+    below their kink, negatives above theirs; the root is found on the stretch where the sign changes.
+    """
+    kinks = y - f
+    order = np.argsort(kinks)
+    kinks, C, positive = kinks[order], C[order], y[order] > 0
+    weight = np.where(positive, -C, C)  # crossing a kink upwards: a positive leaves, a negative enters
+    total = C[positive].sum() + np.cumsum(weight)
+    moment = (C * kinks)[positive].sum() + np.cumsum(weight * kinks)
+    slope_at_kinks = total * kinks - moment  # the derivative at each kink
+    j = int(np.searchsorted(slope_at_kinks >= 0.0, True))
+    if j == 0:
+        total_left, moment_left = C[positive].sum(), (C * kinks)[positive].sum()
+    else:
+        total_left, moment_left = total[j - 1], moment[j - 1]
+    if total_left <= 0.0:  # no sample pays on this stretch: any point of it is optimal
+        return float(kinks[min(j, kinks.size - 1)])
+    return float(moment_left / total_left)
+
+
+def margin_quantile(f: Vector, C: Vector, mass: float) -> float:
+    """Return an r that minimises Σ C_i max(0, r − f_i) − mass·r: a weighted quantile of f."""
+    order = np.argsort(f)
+    reached = np.cumsum(C[order])
+    return float(f[order][min(int(np.searchsorted(reached, mass * (1 - 1e-12))), f.size - 1)])

@@ -1,0 +1,68 @@
+"""The C-SVC: hinge loss with a box on every coefficient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.learners.bias import hinge_bias
+from kernelweave.learners.program import DualProgram
+from kernelweave.learners.support_vector import Loss, SupportVectorLearner
+from kernelweave.learners.validation import positive
+
+
+@dataclass
+class Hinge(SupportVectorLearner):
+    r"""Support vector classification with the hinge loss (C-SVC).
+
+    .. math:: \min_{f, b} \tfrac12\|f\|^2 + \sum_i C_i \max(0, 1 - y_i(f(x_i) + b))
+       = \max_{0 \le \alpha \le C,\; y'\alpha = 0} 1'\alpha - \tfrac12 (\alpha∘y)'K(\alpha∘y)
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Price of a margin violation, C > 0; sample i pays C times its weight. Small C: smooth and simple.
+    tol : float or None, default=None
+        Relative gap of every inner solve; None lets the outer solver ask for what it needs.
+
+    Notes
+    -----
+    All experiments of [Xu13, V-A] use this machine. Symbols: paper α∘y → ``coef``.
+    Differs from the paper: nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.learners import Hinge
+    >>> machine = Hinge(C=10.0).solve(np.eye(2), np.array([1.0, -1.0]))
+    >>> machine.coef
+    array([ 1., -1.])
+    """
+
+    C: float = 1.0
+    tol: float | None = None
+
+    def program(self, y: Vector, weight: Vector) -> DualProgram:
+        C = positive("C", self.C) * weight
+        return DualProgram(
+            s=y,
+            d=np.zeros(y.size),
+            lo=np.where(y > 0, 0.0, -C),
+            hi=np.where(y > 0, C, 0.0),
+            group=np.zeros(y.size, dtype=np.int64),
+            sums=np.zeros(1),
+        )
+
+    def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
+        C = self.C * weight
+        b = hinge_bias(f, y, C)
+        value = float(C @ np.maximum(0.0, 1.0 - y * (f + b)))
+        return Loss(value, b, margin=1.0, slope=float(np.linalg.norm(C)), bend=0.0)
+
+    def asked(self, tol: float) -> float:
+        return tol if self.tol is None else self.tol
+
+    def unit(self, K: AnyArray) -> float:
+        return 1.0

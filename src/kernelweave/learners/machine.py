@@ -1,0 +1,99 @@
+"""What a solved learner hands back: a point on both sides of the duality, and how it bends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.learners.program import DualProgram
+
+# Relative ridge of the curvature's linear system: a Gram of low rank has no inverse.
+RIDGE = 1e-10
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One single-kernel machine: primal ≥ optimum ≥ dual for the kernel it was solved on.
+
+    ``linear`` is g(α), so the dual value is ``linear − ½ quadratic`` with ``quadratic`` = v'Kv; ``slope``
+    and ``bend`` bound how the loss moves with the decision values (see `slack`). ``margin`` is y f(x) on
+    the margin: 1, or ρ for the ν form.
+    """
+
+    coef: AnyArray
+    intercept: AnyArray
+    margin: AnyArray
+    linear: float
+    quadratic: float
+    loss: float
+    slope: float
+    bend: float
+    parts: tuple[tuple[DualProgram, Vector], ...] = field(repr=False)
+
+    @property
+    def primal(self) -> float:
+        return 0.5 * self.quadratic + self.loss
+
+    @property
+    def dual(self) -> float:
+        return self.linear - 0.5 * self.quadratic
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / max(abs(self.primal), abs(self.dual), np.finfo(float).tiny)
+
+    @cached_property
+    def size(self) -> float:
+        """||v||, the Euclidean norm of the coefficients."""
+        return float(np.linalg.norm(self.coef))
+
+    def slack(self, error: float) -> float:
+        """Bound the primal's growth when K is known only up to a symmetric error of this Frobenius norm."""
+        shift = error * self.size  # ||ΔK v|| <= ||ΔK||_F ||v||
+        return 0.5 * error * self.size**2 + self.slope * shift + 0.5 * self.bend * shift**2
+
+    def curvature(self, K: AnyArray, images: Matrix) -> Matrix:
+        """Return the Hessian of the optimal value in the weights, given images[m] = K_m v.
+
+        The support stays as it is: H = U' A⁻¹ U on the free coordinates with the group sums held, where
+        U_m = (K_m v) restricted to the free coordinates and A = (K + diag(d)) there.
+        """
+        columns = images.reshape(images.shape[0], images.shape[1], -1)
+        return sum(
+            (_curvature(K, program, v, columns[:, :, c]) for c, (program, v) in enumerate(self.parts)),
+            start=np.zeros((images.shape[0], images.shape[0])),
+        )
+
+
+def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix) -> Matrix:
+    free = np.flatnonzero((v > program.lo) & (v < program.hi))
+    if free.size == 0:
+        return np.zeros((images.shape[0], images.shape[0]))
+    U = images[:, free].T
+    E = (program.group[free, None] == np.arange(program.sums.size)).astype(float)
+    E = E[:, E.any(axis=0)]
+    A = K[np.ix_(free, free)].astype(np.float64)
+    A[np.diag_indices_from(A)] += program.d[free]
+    solved = _solve_psd(A, np.hstack([U, E]))
+    AU, AE = solved[:, : U.shape[1]], solved[:, U.shape[1] :]
+    held = np.linalg.lstsq(E.T @ AE, E.T @ AU, rcond=None)[0]
+    H = U.T @ (AU - AE @ held)
+    return 0.5 * (H + H.T)
+
+
+def _solve_psd(A: Matrix, B: Matrix) -> Matrix:
+    scale = max(float(np.trace(A)) / A.shape[0], np.finfo(float).tiny)
+    for ridge in (RIDGE, 1e4 * RIDGE, 1e8 * RIDGE):  # float32 Grams may be indefinite by their rounding
+        try:
+            return np.asarray(cho_solve(cho_factor(A + ridge * scale * np.eye(A.shape[0]), lower=True), B))
+        except LinAlgError:
+            continue
+    return np.asarray(np.linalg.lstsq(A, B, rcond=RIDGE)[0])

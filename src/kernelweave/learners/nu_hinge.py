@@ -1,0 +1,83 @@
+"""The ν form of the hinge machine: the margin is a variable, ν bounds the share of margin errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.learners.bias import margin_quantile
+from kernelweave.learners.program import DualProgram
+from kernelweave.learners.support_vector import Loss, SupportVectorLearner
+
+
+@dataclass
+class NuHinge(SupportVectorLearner):
+    r"""Support vector classification in the ν form of [Xu13, Eq. (2)–(4)].
+
+    .. math:: \min_{f, b, \rho} \tfrac12\|f\|^2 + C\sum_i \max(0, \rho - y_i(f(x_i) + b)) - \rho
+       = \max_{0 \le \alpha \le C,\; y'\alpha = 0,\; 1'\alpha = 1} -\tfrac12 (\alpha∘y)'K(\alpha∘y),
+       \quad C = 1/(\nu n)
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        Between 0 and twice the share of the smaller class: at most this share of the samples lies inside the
+        margin, at least this share supports it.
+    tol : float or None, default=None
+        Relative gap of every inner solve; None lets the outer solver ask for what it needs.
+
+    Notes
+    -----
+    Weighted samples count by weight: C_i = w_i / (ν Σ w). Fitted estimators divide by ρ, so that decision
+    values have the margin at ±1 as in scikit-learn's NuSVC; the certificate speaks of the problem above.
+    Symbols: paper α∘y → ``coef``, ρ → ``margin``. Differs from the paper: nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.learners import NuHinge
+    >>> machine = NuHinge(nu=1.0).solve(np.eye(2), np.array([1.0, -1.0]))
+    >>> machine.coef
+    array([ 0.5, -0.5])
+    """
+
+    nu: float = 0.5
+    tol: float | None = None
+
+    def program(self, y: Vector, weight: Vector) -> DualProgram:
+        largest = 2.0 * min(weight[y > 0].sum(), weight[y < 0].sum()) / weight.sum()
+        if not 0.0 < self.nu <= largest * (1.0 + 1e-12):
+            raise ValueError(
+                f"NuHinge got nu={self.nu}, but with these classes nu must be above 0 and at most {largest:.6g} "
+                "(twice the weight share of the smaller class)."
+            )
+        C = self._C(weight)
+        return DualProgram(
+            s=np.zeros(y.size),
+            d=np.zeros(y.size),
+            lo=np.where(y > 0, 0.0, -C),
+            hi=np.where(y > 0, C, 0.0),
+            group=(y > 0).astype(np.int64),
+            sums=np.array([-0.5, 0.5]),
+        )
+
+    def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
+        # With ρ± = ρ ∓ b the sum splits by class, and each half is a weighted quantile.
+        C, up = self._C(weight), y > 0
+        above = margin_quantile(f[up], C[up], 0.5)
+        below = margin_quantile(-f[~up], C[~up], 0.5)
+        rho, b = 0.5 * (above + below), 0.5 * (below - above)
+        value = float(C @ np.maximum(0.0, rho - y * (f + b))) - rho
+        return Loss(value, b, margin=rho, slope=float(np.linalg.norm(C)), bend=0.0)
+
+    def asked(self, tol: float) -> float:
+        return tol if self.tol is None else self.tol
+
+    def unit(self, K: AnyArray) -> float:
+        # The coefficients have absolute sum one, so no decision value exceeds the largest diagonal entry.
+        return float(np.diagonal(K).max())
+
+    def _C(self, weight: Vector) -> Vector:
+        return weight / (self.nu * weight.sum())

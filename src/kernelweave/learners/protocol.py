@@ -1,0 +1,32 @@
+"""What solvers ask of an inner machine."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.learners.machine import Machine
+
+
+class Learner(Protocol):
+    """Solve one kernel, warm-started, and return two bounds."""
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether the coefficients sum to zero, so that centring the kernels changes nothing."""
+        ...
+
+    def check(self, y: AnyArray, weight: Vector) -> None:
+        """Raise ValueError when the parameters do not fit the labels and weights."""
+        ...
+
+    def solve(
+        self,
+        K: AnyArray,
+        y: AnyArray,
+        weight: Vector | None = None,
+        warm: AnyArray | None = None,
+        tol: float = 1e-3,
+    ) -> Machine:
+        """Solve for the Gram K from the coefficients ``warm`` until the relative gap is at most tol."""
+        ...

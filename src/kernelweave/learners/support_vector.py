@@ -1,0 +1,90 @@
+"""What the three support vector learners share: from a dual program to a machine with two bounds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._part import Part
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.learners.machine import Machine
+from kernelweave.learners.program import DualProgram
+
+# Each round asks SMO for a violation this much smaller until the gap, which is what counts, is small enough.
+TIGHTEN = 0.1
+ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The loss at given decision values with the best intercept, and how fast it can grow."""
+
+    value: float
+    intercept: float
+    margin: float
+    slope: float
+    bend: float
+
+
+@dataclass
+class SupportVectorLearner(Part, ABC):
+    """A machine whose dual is a box-constrained quadratic program with sums held."""
+
+    has_bias = True
+
+    def check(self, y: AnyArray, weight: Vector) -> None:
+        self.program(np.asarray(y, dtype=float), weight)
+
+    @abstractmethod
+    def program(self, y: Vector, weight: Vector) -> DualProgram:
+        """Return the dual program of these labels and sample weights."""
+
+    @abstractmethod
+    def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
+        """Return the loss at decision values f with the best intercept (and margin)."""
+
+    @abstractmethod
+    def asked(self, tol: float) -> float:
+        """Return the relative gap to reach when the solver asks for tol."""
+
+    def unit(self, K: AnyArray) -> float:
+        """Return the size of decision values that counts as one unit of violation."""
+        return 1.0
+
+    def solve(
+        self,
+        K: AnyArray,
+        y: AnyArray,
+        weight: Vector | None = None,
+        warm: AnyArray | None = None,
+        tol: float = 1e-3,
+    ) -> Machine:
+        y = np.asarray(y, dtype=np.float64)
+        weight = np.ones(y.size) if weight is None else weight
+        program = self.program(y, weight)
+        v = program.feasible(warm)
+        tol = self.asked(tol)
+        violation = tol * self.unit(K)
+        for _ in range(ROUNDS):
+            v, f, left = program.descend(K, v, violation)
+            machine = self._machine(program, v, f, y, weight)
+            if machine.relative_gap <= tol or left == 0.0:
+                break
+            violation *= TIGHTEN
+        return machine
+
+    def _machine(self, program: DualProgram, v: Vector, f: Vector, y: Vector, weight: Vector) -> Machine:
+        loss = self.loss(f, y, weight)
+        return Machine(
+            coef=v,
+            intercept=np.float64(loss.intercept),
+            margin=np.float64(loss.margin),
+            linear=float(program.s @ v - 0.5 * program.d @ v**2),
+            quadratic=float(v @ f),
+            loss=loss.value,
+            slope=loss.slope,
+            bend=loss.bend,
+            parts=((program, v),),
+        )

@@ -1,0 +1,27 @@
+"""Outer loops over the kernel weights; they see protocols only."""
+
+from kernelweave.solvers.base import Solver
+from kernelweave.solvers.block import BlockDescent
+from kernelweave.solvers.certificate import Certificate
+from kernelweave.solvers.cutting_plane import CuttingPlane
+from kernelweave.solvers.newton import Newton
+from kernelweave.solvers.problem import Progress
+from kernelweave.solvers.projected import ProjectedGradient
+from kernelweave.solvers.reduced import ReducedGradient
+from kernelweave.solvers.result import Record, Result
+
+SOLVERS: tuple[type[Solver], ...] = (Newton, BlockDescent, ProjectedGradient, ReducedGradient, CuttingPlane)
+
+__all__ = [
+    "SOLVERS",
+    "BlockDescent",
+    "Certificate",
+    "CuttingPlane",
+    "Newton",
+    "Progress",
+    "ProjectedGradient",
+    "Record",
+    "ReducedGradient",
+    "Result",
+    "Solver",
+]

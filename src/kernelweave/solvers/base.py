@@ -1,0 +1,88 @@
+"""What every outer loop shares: its two parameters, its start, and the question whether the parts fit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kernelweave._part import Part
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.errors import IncompatiblePartsError
+from kernelweave.geometry.protocol import WeightGeometry
+from kernelweave.gram.protocol import GramStack
+from kernelweave.learners.protocol import Learner
+from kernelweave.solvers.problem import Problem, Progress, Walk
+from kernelweave.solvers.result import Result
+
+TOL = 1e-4
+
+
+@dataclass
+class Solver(Part, ABC):
+    """An outer loop over the kernel weights.
+
+    Subclasses declare in ``needs`` the protocol they call on the geometry, and walk until the certificate
+    is good enough.
+    """
+
+    needs: ClassVar[type] = WeightGeometry
+    uses_images: ClassVar[bool] = False
+    default_max_iter: ClassVar[int] = 500
+
+    tol: float | None = None
+    max_iter: int | None = None
+
+    @abstractmethod
+    def walk(self, walk: Walk, eta: Vector) -> str | None:
+        """Move from eta until the walk is finished; return why it stopped if it gave up earlier."""
+
+    def solve(
+        self,
+        bank: GramStack,
+        y: AnyArray,
+        learner: Learner,
+        geometry: WeightGeometry,
+        *,
+        weight: Vector | None = None,
+        start: Vector | None = None,
+        warm: AnyArray | None = None,
+        progress: Progress | None = None,
+    ) -> Result:
+        """Solve the saddle point to the relative gap ``tol``, from the weights ``start`` if given."""
+        require(self, geometry)
+        walk = Walk(
+            Problem(bank, y, learner, geometry, weight),
+            TOL if self.tol is None else self.tol,
+            self.default_max_iter if self.max_iter is None else self.max_iter,
+            progress,
+            self.uses_images,
+            warm,
+        )
+        try:
+            stopped = self.walk(walk, geometry.start(bank.n_kernels) if start is None else start)
+        except KeyboardInterrupt:
+            if walk.best is None:  # nothing to hand back yet
+                raise
+            stopped = "interrupted"
+        return walk.result(stopped)
+
+
+def accepts(solver: type[Solver] | Solver, geometry: WeightGeometry) -> bool:
+    """Return whether the geometry has every verb the solver calls."""
+    return isinstance(geometry, solver.needs)
+
+
+def require(solver: Solver, geometry: WeightGeometry) -> None:
+    """Raise IncompatiblePartsError, naming what is missing and what would work."""
+    if accepts(solver, geometry):
+        return
+    from kernelweave.solvers import SOLVERS
+
+    missing = next(verb for verb in sorted(vars(solver.needs)) if not hasattr(geometry, verb))
+    others = ", ".join(s.__name__ for s in SOLVERS if accepts(s, geometry))
+    name = type(geometry).__name__
+    raise IncompatiblePartsError(
+        f"{type(solver).__name__} cannot be used with {geometry!r}: it calls `{missing}`, which {name} does not "
+        f"have. Solvers that accept it: {others}."
+    )

@@ -1,0 +1,113 @@
+"""Second-order steps in the weights: few machines, exact zeros."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kernelweave._typing import Matrix, Vector
+from kernelweave.geometry.protocol import Models, Reweights
+from kernelweave.solvers.base import Solver
+from kernelweave.solvers.block import block_norms
+from kernelweave.solvers.problem import Point, Walk
+
+# A step is taken when it brings this share of what its slope promises; Armijo's usual constant.
+SUFFICIENT = 1e-4
+SHORTEST = 2.0**-10
+
+
+@dataclass
+class Newton(Solver):
+    r"""Newton's method in the kernel weights.
+
+    .. math:: \eta^+ = \arg\min_{x \in \mathcal M} r(x) - h'(x - \eta) + \tfrac12 (x - \eta)'H(x - \eta)
+
+    h are the energies (minus the gradient of the machine's optimal value) and H its Hessian with the
+    support held, from the free support vectors. A line search makes every step a descent.
+
+    Parameters
+    ----------
+    tol : float or None, default=None
+        Relative duality gap to stop at; None means 1e-4, or the estimator's.
+    max_iter : int or None, default=None
+        Most machines to solve.
+
+    Notes
+    -----
+    The model is minimised over the whole weight set, so kernels leave with weight exactly zero and come
+    back by their energy. Typically 5 to 15 machines to a relative gap of 1e-6.
+    Differs from the paper: [Xu13] has first-order methods only.
+
+    Examples
+    --------
+    >>> from kernelweave.solvers import Newton
+    >>> Newton(tol=1e-6)
+    Newton(tol=1e-06, max_iter=None)
+    """
+
+    needs: ClassVar[type] = Models
+    uses_images: ClassVar[bool] = True
+    default_max_iter: ClassVar[int] = 200
+
+    def walk(self, walk: Walk, eta: Vector) -> str | None:
+        geometry = walk.problem.geometry
+        assert isinstance(geometry, Models)
+        point = walk.visit(eta)
+        damping = 0.0
+        while not walk.finished:
+            if _machine_is_the_bottleneck(walk, point):
+                point = walk.visit(point.eta, inner_tol=0.1 * point.machine.relative_gap)
+                continue
+            H = _curvature(point, damping)
+            target = geometry.model_step(point.eta, point.h, H)
+            reached, length = _search(walk, point, target)
+            if reached is not None:
+                damping = 0.0 if length == 1.0 else damping
+                point = reached
+                continue
+            point = _escape(walk, point)
+            damping = max(4.0 * damping, 1e-3)
+            if damping > 1e9:
+                return "stalled"
+        return None
+
+
+def _curvature(point: Point, damping: float) -> Matrix:
+    assert point.images is not None
+    H = point.machine.curvature(point.K, point.images)
+    return H + damping * float(np.trace(H)) / H.shape[0] * np.eye(H.shape[0])
+
+
+def _machine_is_the_bottleneck(walk: Walk, point: Point) -> bool:
+    geometry = walk.problem.geometry
+    weights_gap = geometry.value(point.eta) + geometry.conjugate(point.h) - float(point.eta @ point.h)
+    return point.machine.gap > weights_gap and point.machine.relative_gap > 0.1 * walk.tol
+
+
+def _search(walk: Walk, point: Point, target: Vector) -> tuple[Point | None, float]:
+    """Try the full step, then shorter ones, until the objective falls enough."""
+    geometry = walk.problem.geometry
+    move = target - point.eta
+    promised = float(point.h @ move) + geometry.value(point.eta) - geometry.value(target)
+    if promised <= 0.0 or not move.any():
+        return None, 0.0
+    length = 1.0
+    while length >= SHORTEST:
+        trial = walk.visit(target if length == 1.0 else point.eta + length * move)
+        if trial.upper <= point.upper - SUFFICIENT * length * promised or walk.finished:
+            return trial, length
+        # The energies at the trial give the slope there: aim for where a parabola would turn.
+        slope = -float(trial.h @ move)
+        length *= float(np.clip(promised / (promised + slope) if slope > -promised else 0.5, 0.1, 0.5))
+    return None, 0.0
+
+
+def _escape(walk: Walk, point: Point) -> Point:
+    """Take the closed-form step, which never raises the objective, after a little mass for the best answer."""
+    geometry = walk.problem.geometry
+    if not isinstance(geometry, Reweights):
+        return point
+    mixed = 0.99 * point.eta + 0.01 * geometry.maximizer(point.h)
+    return walk.visit(geometry.reweight(block_norms(mixed, point.h)))

@@ -1,0 +1,131 @@
+"""One evaluation of the saddle point: combine, solve, measure, bound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.errors import IndefiniteKernelError
+from kernelweave.geometry.protocol import WeightGeometry
+from kernelweave.gram.protocol import GramStack
+from kernelweave.learners.machine import Machine
+from kernelweave.learners.protocol import Learner
+from kernelweave.solvers.bounds import LowerBound
+from kernelweave.solvers.certificate import Certificate
+from kernelweave.solvers.result import Record, Result
+
+Progress = Callable[[Record], None]
+
+
+@dataclass(frozen=True)
+class Problem:
+    r"""min over eta in 𝓜 of max over α of g(α) − Σ eta_m h_m(α) + r(eta), on stored Gram matrices."""
+
+    bank: GramStack
+    y: AnyArray
+    learner: Learner
+    geometry: WeightGeometry
+    weight: Vector | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """The machine at given weights, its energies h, and the objective ``upper`` it proves attainable.
+
+    ``ceiling`` is h plus what rounding in storage may have taken from it: dual bounds are drawn from it.
+    """
+
+    eta: Vector
+    K: AnyArray = field(repr=False)
+    machine: Machine = field(repr=False)
+    h: Vector
+    images: AnyArray | None = field(repr=False)
+    upper: float
+    ceiling: Vector
+
+
+class Walk:
+    """The record of a solver's walk: evaluates points, keeps the best one, both bounds and the history."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        tol: float,
+        max_iter: int,
+        progress: Progress | None = None,
+        images: bool = False,
+        warm: AnyArray | None = None,
+    ) -> None:
+        problem.geometry.check(problem.bank.n_kernels)
+        self.problem, self.tol, self.max_iter = problem, tol, max_iter
+        self.history: list[Record] = []
+        self.best: Point | None = None
+        self._lower = LowerBound(problem.geometry)
+        self._progress, self._images = progress, images
+        self._coef = warm
+        self._start = time.perf_counter()
+
+    @property
+    def certificate(self) -> Certificate:
+        assert self.best is not None
+        return Certificate(self.best.upper, self._lower.value)
+
+    @property
+    def finished(self) -> bool:
+        return self.certificate.relative_gap <= self.tol or len(self.history) >= self.max_iter
+
+    def inner_tol(self) -> float:
+        """Return the relative gap to ask of the machine: a tenth of what is still open, never loose."""
+        open_gap = self.certificate.relative_gap if self.best is not None else 1.0
+        return float(np.clip(0.1 * open_gap, 0.1 * self.tol, 1e-2))
+
+    def visit(self, eta: Vector, inner_tol: float | None = None) -> Point:
+        """Solve the machine at eta and account for it."""
+        p = self.problem
+        K = p.bank.combine(eta)
+        machine = p.learner.solve(K, p.y, p.weight, self._coef, inner_tol or self.inner_tol())
+        self._coef = machine.coef
+        images = p.bank.images(machine.coef) if self._images else None
+        h = p.bank.energies(machine.coef) if images is None else _energies(machine.coef, images)
+        slack = 0.5 * p.bank.errors * machine.size**2
+        _require_psd(h, slack)
+        point = Point(eta, K, machine, h, images, _upper(p, eta, K, machine), h + slack)
+        self._lower.add(machine.linear, point.ceiling)
+        if self.best is None or point.upper < self.best.upper:
+            self.best = point
+        record = Record(self.certificate, time.perf_counter() - self._start, int(np.count_nonzero(eta)))
+        self.history.append(record)
+        if self._progress is not None:
+            self._progress(record)
+        return point
+
+    def bound(self, g: float, h: Vector) -> None:
+        """Take a mixture of dual points into account: g = Σπ g_r and h = Σπ h_r of points visited."""
+        self._lower.add(g, h)
+
+    def result(self, stopped: str | None = None) -> Result:
+        assert self.best is not None
+        reached = self.certificate.relative_gap <= self.tol
+        reason = "converged" if reached else stopped or "max_iter"
+        return Result(self.best.eta, self.best.machine, self.certificate, tuple(self.history), reason)
+
+
+def _upper(p: Problem, eta: Vector, K: AnyArray, machine: Machine) -> float:
+    error = float(eta @ p.bank.errors)
+    if K.dtype == np.float32:  # the combined matrix is rounded once more
+        error += 2.0**-24 * float(np.linalg.norm(K))
+    return p.geometry.value(eta) + machine.primal + machine.slack(error)
+
+
+def _energies(coef: AnyArray, images: AnyArray) -> Vector:
+    return np.asarray(0.5 * images.reshape(images.shape[0], -1) @ coef.ravel())
+
+
+def _require_psd(h: Vector, slack: Vector) -> None:
+    worst = int(np.argmin(h + slack))
+    if h[worst] + slack[worst] < -1e-8 * float(np.abs(h).max()):
+        raise IndefiniteKernelError(worst, float(h[worst]))
