@@ -98,19 +98,16 @@ PackReport pack(const double* K, std::size_t n, bool centre, T* out, double* mea
     double grand = 0.0;
     for (std::size_t i = 0; i < n; ++i) grand += (means[i] /= static_cast<double>(n));
     grand /= static_cast<double>(n);
-    double lost = 0.0;
     for (std::size_t i = 0; i < n; ++i) {
         T* row = out + triangle(i);
-        double row_lost = 0.0;
+        double changed = 0.0;
         for (std::size_t j = 0; j <= i; ++j) {
             const double k = centre ? K[i * n + j] - means[i] - means[j] + grand : K[i * n + j];
             row[j] = static_cast<T>(k);
-            const double change = k - static_cast<double>(row[j]);
-            row_lost += (j < i ? 2.0 : 1.0) * change * change;
+            changed = std::max(changed, std::abs(k - static_cast<double>(row[j])));
         }
-        lost += row_lost;
+        report.rounding = std::max(report.rounding, changed);
     }
-    report.rounding = std::sqrt(lost);
     return report;
 }
 

@@ -8,7 +8,7 @@ namespace kernelweave {
 inline std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
 
 struct PackReport {
-    double rounding;   // Frobenius norm of what rounding to the storage type changed
+    double rounding;   // largest change of an entry by rounding to the storage type
     double asymmetry;  // largest |K_ij - K_ji|
     double largest;    // largest |K_ij|
 };

@@ -1,1 +1,15 @@
-"""kernelweave: multiple kernel learning with certificates."""
+"""kernelweave: multiple kernel learning with certificates.
+
+Learn from many representations of the same things at once, know how much each one counts, and know how
+close to the optimum the answer is.
+"""
+
+from importlib.metadata import version
+
+from kernelweave import presets
+from kernelweave.bank import Entry, KernelBank, Views
+from kernelweave.estimators.classifier import MKLClassifier
+
+__version__ = version("kernelweave")
+
+__all__ = ["Entry", "KernelBank", "MKLClassifier", "Views", "__version__", "presets"]

@@ -41,14 +41,16 @@ def primal_optimum(Ks, y, learner, geometry):
 def conic_optimum_shared(Ks, Y, learner, geometry):
     """Return the optimum when all columns of Y (n, classes) share one eta: sum_c g_c - Omega*(sum_c h_c).
 
-    The value is the middle of a bracket that is checked on every call: a feasible alpha from below, Clarabel's
-    dual objective from above.
+    The value is the middle of a bracket that is checked on every call: a feasible alpha from below,
+    Clarabel's dual objective from above.
     """
     name, C = _learner(learner, len(Y))
     used = C > 0  # a sample of weight zero has alpha = 0
     Y, C = np.asarray(Y, float)[used], C[used]
     Ls = [factor(np.asarray(K, float)[np.ix_(used, used)]) for K in Ks]
-    s = _typical_size(Ls, Y, name, C)  # alpha = s a: then the energies of a, and the optimum over s^2, are about 1
+    s = _typical_size(
+        Ls, Y, name, C
+    )  # alpha = s a: then the energies of a, and the optimum over s^2, are about 1
     limit = np.full_like(C, np.inf) if name == "squared" else C / s
     total = 1.0 / s if name == "nu" else None
 
@@ -76,7 +78,7 @@ def conic_optimum_shared(Ks, Y, learner, geometry):
         middle = (lower + upper) / 2.0
         width = abs(upper - lower) / abs(middle)
         if width < best[0]:
-            best = width, ConicSolution(s**2 * middle, np.maximum(eta, 0.0))
+            best = width, ConicSolution(float(s**2 * middle), np.maximum(eta, 0.0))
         if width <= GOOD_ENOUGH:
             break
     if best[0] > REQUIRED:
@@ -119,7 +121,7 @@ def primal_optimum_shared(Ks, Y, learner, geometry):
     penalty, extra = _weight_set(geometry, eta)
     objective = cp.sum(ratios) / 2.0 + loss + penalty / s**2
     value = solve(cp.Problem(cp.Minimize(objective), constraints + extra))
-    return ConicSolution(s**2 * value, np.maximum(eta.value, 0.0))
+    return ConicSolution(float(s**2 * value), np.maximum(eta.value, 0.0))
 
 
 def _learner(learner, n):
@@ -144,8 +146,8 @@ def _dual_gain(name, C, s, A):
 def _support(geometry, t, c):
     """Return Omega*(c t) / c as a convex expression that grows with t, and its constraints.
 
-    Each is Lagrangian duality on max eta't - r(eta) over the set, tau the multiplier of its size constraint; any
-    tau bounds Omega* from above. Sets without a penalty do not see c.
+    Each is Lagrangian duality on max eta't - r(eta) over the set, tau the multiplier of its size constraint;
+    any tau bounds Omega* from above. Sets without a penalty do not see c.
     """
     name, *parameters = geometry
     tau = cp.Variable()
@@ -218,18 +220,22 @@ def _groups(groups, M):
 
 
 def _typical_size(Ls, Y, name, C):
-    """Guess s with h(alpha / s) of order 1 at the optimum, from the best multiple of a class-balanced alpha."""
-    energy, size, curvature, cap = 0.0, 0.0, 0.0, np.inf
+    """Guess s with h(alpha / s) of order 1 at the optimum: the best multiple of a class-balanced alpha."""
+    energy, bend, cap = 0.0, 0.0, np.inf
     for y in Y.T:
-        weight = np.where(y > 0, C / C[y > 0].sum(), C / C[y < 0].sum()) / 2.0  # sums to 1, orthogonal to y
+        sides = np.where(y > 0, C[y > 0].sum(), C[y < 0].sum())
+        weight = C / (2.0 * sides)  # sums to 1, y'weight = 0
         energy += np.mean([np.sum((L.T @ (weight * y)) ** 2) / 2.0 for L in Ls])
-        size += 1.0
-        curvature += np.sum(weight[C > 0] ** 2 / C[C > 0]) if name == "squared" else 0.0
-        cap = min(cap, C[y > 0].sum() * 2.0, C[y < 0].sum() * 2.0)
-    if name == "nu":
-        return np.sqrt(energy) or 1.0
-    multiple = size / (2.0 * energy + curvature) if energy + curvature > 0 else 1.0
-    return max(min(multiple, cap if name == "hinge" else np.inf) * np.sqrt(energy), 1e-12) if energy else 1.0
+        bend += np.sum(weight / (4.0 * sides))  # sum of weight^2 / (2 C)
+        cap = min(cap, 2.0 * sides.min())
+    if energy == 0.0:
+        return 1.0
+    multiple = {
+        "nu": 1.0,
+        "hinge": min(Y.shape[1] / (2.0 * energy), cap),
+        "squared": Y.shape[1] / (2.0 * (energy + bend)),
+    }[name]
+    return multiple * np.sqrt(energy)
 
 
 def _feasible(A, Y, limit, total):
@@ -247,6 +253,10 @@ def _with_sum(a, limit, target):
     """Shift a by a constant, within 0 <= a <= limit, until it sums to target."""
     if target >= limit.sum():
         return limit
-    shifted = lambda shift: np.clip(a + shift, 0.0, limit)  # noqa: E731
-    shift = brentq(lambda x: shifted(x).sum() - target, -a.max() - 1.0, target + 1.0, xtol=1e-16)
-    return shifted(shift)
+
+    def shifted(shift):
+        return np.clip(a + shift, 0.0, limit)
+
+    return shifted(
+        brentq(lambda shift: shifted(shift).sum() - target, -a.max() - 1.0, target + 1.0, xtol=1e-16)
+    )

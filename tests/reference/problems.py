@@ -18,7 +18,7 @@ def random_problem(seed, n=60, M=8):
     y[rng.random(n) < NOISE_RATE] *= -1.0
     y[:2] = 1.0, -1.0  # both classes, whatever the noise did
     makers = [
-        lambda k: gaussian(X, 0.5 * 2.0**k),
+        lambda k: gaussian(X, 2.0**k),
         lambda k: linear(X[:, k % X.shape[1]]),
         lambda k: gaussian(X[:, [k % X.shape[1]]], 0.7),
         lambda k: noise(rng, n, rank=n // 3 + 1),

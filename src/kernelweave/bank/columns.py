@@ -15,8 +15,8 @@ def resolve_columns(selection: Any, table: Table, what: str = "X") -> Indices:
     """Return the positions a selection means.
 
     ``selection`` is None (all columns), a name or list of names, a position or list of positions, a slice of
-    either, a boolean mask, or a callable such as scikit-learn's ``make_column_selector``; for a polars frame also a
-    polars selector.
+    either, a boolean mask, or a callable such as scikit-learn's ``make_column_selector``; for a polars frame
+    also a polars selector.
     """
     if selection is None:
         return np.arange(table.shape[1])
@@ -24,9 +24,13 @@ def resolve_columns(selection: Any, table: Table, what: str = "X") -> Indices:
         return resolve_columns(selection(table), table, what)
     if is_polars(table) and type(selection).__module__.startswith("polars"):
         return resolve_columns(table.select(selection).columns, table, what)
-    positions = _slice(selection, table, what) if isinstance(selection, slice) else _list(selection, table, what)
+    positions = (
+        _slice(selection, table, what) if isinstance(selection, slice) else _list(selection, table, what)
+    )
     if positions.size == 0:
-        raise ValueError(f"The selection {selection!r} takes no column of {what}; it has to take at least one.")
+        raise ValueError(
+            f"The selection {selection!r} takes no column of {what}; it has to take at least one."
+        )
     return positions
 
 
@@ -41,7 +45,7 @@ def _list(selection: Any, table: Table, what: str) -> Indices:
     values = np.atleast_1d(np.asarray(selection))
     if values.ndim != 1:
         raise ValueError(
-            f"A column selection is one-dimensional, received shape {values.shape} for {what}; pass a flat list."
+            f"A column selection for {what} is one-dimensional, received {values.shape}; pass a flat list."
         )
     if values.size == 0:
         return np.empty(0, dtype=np.intp)
@@ -52,15 +56,16 @@ def _list(selection: Any, table: Table, what: str) -> Indices:
     if all(isinstance(value, str) for value in values.tolist()):
         return np.array([_named(value, table, what) for value in values.tolist()], dtype=np.intp)
     raise TypeError(
-        f"The selection {selection!r} for {what} is neither names nor positions; pass names, whole numbers, a slice, "
-        "a boolean mask or a callable."
+        f"The selection {selection!r} for {what} is neither names nor positions; "
+        "pass names, whole numbers, a slice, a boolean mask or a callable."
     )
 
 
 def _mask(mask: AnyArray, table: Table, what: str) -> Indices:
     if mask.size != table.shape[1]:
         raise ValueError(
-            f"The boolean mask for {what} has {mask.size} entries; it needs one for each of the {table.shape[1]} columns."
+            f"The boolean mask for {what} has {mask.size} entries; "
+            f"it needs one for each of the {table.shape[1]} columns."
         )
     return np.flatnonzero(mask)
 

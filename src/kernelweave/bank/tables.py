@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from kernelweave._typing import Indices, Matrix
+from kernelweave._typing import Indices
 
 Table: TypeAlias = Any  # a 2-D numpy array, a pandas or polars frame, or a scipy sparse CSR matrix
 
@@ -20,7 +20,7 @@ def is_pandas(table: Table) -> bool:
 
 def is_polars(table: Table) -> bool:
     """Return True for a polars frame."""
-    return type(table).__module__.startswith("polars") and hasattr(table, "columns")
+    return type(table).__module__.startswith("polars") and type(table).__name__ == "DataFrame"
 
 
 def is_sparse(table: Table) -> bool:
@@ -30,21 +30,19 @@ def is_sparse(table: Table) -> bool:
 
 def as_table(data: Any, what: str) -> Table:
     """Return ``data`` as a table with at least one row and one column, without copying it."""
+    if hasattr(data, "collect"):
+        raise TypeError(f"{what} is a {type(data).__name__} without rows yet; pass X.collect().")
     if is_sparse(data):
         table = data.tocsr()
     elif is_pandas(data) or is_polars(data):
         table = data
     else:
         table = np.asarray(data)
-    if not hasattr(table, "shape"):
-        raise TypeError(
-            f"{what} is a {type(data).__name__} without rows yet; collect it into a frame or array first."
-        )
     if len(table.shape) != 2:
         raise ValueError(
             f"{what} has to be 2-D (samples, features), received {len(table.shape)} dimension(s) of shape "
-            f"{tuple(table.shape)}. Reshape your data with .reshape(-1, 1) for one feature or .reshape(1, -1) for "
-            "one sample."
+            f"{tuple(table.shape)}. Reshape your data with .reshape(-1, 1) for one feature or "
+            ".reshape(1, -1) for one sample."
         )
     n, d = table.shape
     if n == 0:
@@ -85,7 +83,7 @@ def take_columns(table: Table, columns: Indices) -> Table:
     return table[:, columns]
 
 
-def as_floats(table: Table, what: str) -> Matrix | Any:
+def as_floats(table: Table, what: str) -> Any:
     """Return a float64 matrix (CSR for a sparse table), or say which column is not a number or not finite."""
     if is_pandas(table):
         _require_numeric(table, _pandas_dtypes(table), what)
@@ -141,9 +139,7 @@ def _array_as_floats(table: Table, what: str) -> Any:
         return table.astype(np.float64, copy=False)
     if kind == "O":
         return np.column_stack([_objects_as_floats(table, j, what) for j in range(table.shape[1])])
-    raise ValueError(
-        f"{what} is not numeric (its type is {table.dtype}); encode it as numbers, for example with OneHotEncoder."
-    )
+    raise ValueError(f"{what} is not numeric (its type is {table.dtype}); encode it as numbers first.")
 
 
 def _objects_as_floats(table: Table, position: int, what: str) -> Any:
@@ -151,7 +147,7 @@ def _objects_as_floats(table: Table, position: int, what: str) -> Any:
         return table[:, position].astype(np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"{_column(table, position, what)} is not numeric ({error}); encode it as numbers or leave it out."
+            f"{_column(table, position, what)} is not numeric: {error}; encode it or leave it out."
         ) from None
 
 
@@ -168,7 +164,7 @@ def _require_finite(values: Any, table: Table, what: str) -> None:
         value = values[row, position]
     kind = "NaN" if np.isnan(value) else "inf"
     raise ValueError(
-        f"{_column(table, position, what)} contains {kind} in row {row}; impute or drop such samples before fitting."
+        f"{_column(table, position, what)} contains {kind} in row {row}; impute such values first."
     )
 
 

@@ -15,14 +15,14 @@ from kernelweave.bank.tables import Table, as_floats, as_table, stack, take_rows
 class Views:
     """Several representations of the same samples, one table each, with one sample axis.
 
-    ``views[rows]`` takes the same rows of every table, so scikit-learn's splitters, cross-validation and pipelines
-    treat it like an array; ``views["rna"]`` is one table.
+    ``views[rows]`` takes the same rows of every table, so scikit-learn's splitters, cross-validation and
+    pipelines treat it like an array; ``views["rna"]`` is one table.
 
     Parameters
     ----------
     mapping : dict of name to table: numpy array, pandas or polars frame, scipy sparse matrix, all of the same
-        length. A square kernel or distance matrix is a view too (for ``Precomputed`` and ``ExpDistance``); slicing
-        remembers which rows were taken, so its columns follow the training rows in cross-validation.
+        length. A square kernel or distance matrix is a view too (for ``Precomputed`` and ``ExpDistance``):
+        slicing remembers which rows were taken, so its columns follow the training rows in cross-validation.
 
     Notes
     -----
@@ -36,6 +36,7 @@ class Views:
     Views(rna: 5 x 3, mri: 5 x 2)
     >>> views[[0, 2]].shape
     (2, 5)
+
     """
 
     ndim = 2
@@ -118,8 +119,8 @@ class Views:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise TypeError(
-            f"{self!r} is several tables, not one array; use views.concatenate() for one array, or an estimator "
-            "with a KernelBank."
+            f"{self!r} is several tables, not one array; use views.concatenate() for one array, "
+            "or an estimator with a KernelBank."
         )
 
 
@@ -127,9 +128,12 @@ def as_rows(key: Any, n: int) -> slice | Indices:
     """Return the rows an array key means: ``key``, ``key, ...`` and ``key, :`` are the same."""
     if isinstance(key, tuple):
         key, *rest = key
-        if any(part is not Ellipsis and part != slice(None) for part in rest):
+        if any(
+            part is not Ellipsis and not (isinstance(part, slice) and part == slice(None)) for part in rest
+        ):
             raise IndexError(
-                f"Views are indexed by rows only, received {(key, *rest)!r}; take a table with views['name'] for columns."
+                f"Views are indexed by rows only, received {(key, *rest)!r}; "
+                "take a table with views['name'] for columns."
             )
     if key is Ellipsis:
         key = slice(None)
@@ -143,9 +147,9 @@ def as_rows(key: Any, n: int) -> slice | Indices:
             raise IndexError(f"A boolean mask of rows needs shape ({n},), received {rows.shape}.")
         return np.flatnonzero(rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise IndexError(
-            f"Views are indexed by a name, a slice, a mask or whole numbers, received {key!r}."
-        )
+        raise IndexError(f"Views are indexed by a name, a slice, a mask or whole numbers, received {key!r}.")
     if rows.min() < -n or rows.max() >= n:
-        raise IndexError(f"Row {rows.max() if rows.max() >= n else rows.min()} is out of range for {n} samples.")
+        raise IndexError(
+            f"Row {rows.max() if rows.max() >= n else rows.min()} is out of range for {n} samples."
+        )
     return np.where(rows < 0, rows + n, rows).astype(np.intp)

@@ -22,7 +22,7 @@ from kernelweave.estimators.targets import encode_labels, sample_weights, signs
 from kernelweave.estimators.training import train, warn_if_open, with_defaults
 from kernelweave.geometry import Simplex
 from kernelweave.learners import Hinge, OneVsRest
-from kernelweave.solvers import Certificate, Result
+from kernelweave.solvers import Certificate, Problem, Result
 
 
 class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
@@ -195,17 +195,8 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         learner = OneVsRest(self.part("learner")) if y.ndim == 2 else self.part("learner")
         solver = with_defaults(self.solver, self.tol, self.max_iter)
         with gap_bar(self.verbose, solver.tol or self.tol, title) as progress:
-            result, stack = train(
-                kernels.stack,
-                kernels.refine,
-                y,
-                weight,
-                learner,
-                self.part("geometry"),
-                solver,
-                kernels.fitted.names,
-                progress,
-            )
+            problem = Problem(kernels.stack, y, learner, self.part("geometry"), weight)
+            result, stack = train(kernels, problem, solver, progress)
         warn_if_open(result, solver.tol or self.tol)
         machine = result.machine
         return result, np.atleast_1d(machine.intercept - stack.offset(result.eta, machine.coef))

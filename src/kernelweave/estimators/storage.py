@@ -6,15 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.gram import GramStack, store
+from kernelweave.gram import GramStack, StreamedGrams, store
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """Fitted kernels and their stored Gram matrices; ``refine`` stores them again in float64, if that may be."""
+    """Fitted kernels and their stored Gram matrices.
+
+    ``exact`` passes over the kernels as they are; ``refine`` stores them again in float64, if that may be.
+    """
 
     fitted: FittedKernels
     stack: GramStack
+    exact: GramStack
     refine: Callable[[], GramStack] | None
 
 
@@ -42,4 +46,5 @@ def hold(
             n_threads=n_threads,
         )
 
-    return Kernels(fitted, stored(dtype), (lambda: stored("float64")) if dtype == "auto" else None)
+    exact = StreamedGrams(fitted.grams, len(fitted), fitted.n_samples)
+    return Kernels(fitted, stored(dtype), exact, (lambda: stored("float64")) if dtype == "auto" else None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
@@ -12,12 +11,10 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IndefiniteKernelError
-from kernelweave.geometry.protocol import WeightGeometry
-from kernelweave.gram.protocol import GramStack
-from kernelweave.learners.protocol import Learner
-from kernelweave.solvers import Newton, Progress, Result, Solver
+from kernelweave.estimators.storage import Kernels
+from kernelweave.gram import GramStack
+from kernelweave.solvers import Newton, Problem, Progress, Result, Solver, verify
 
 
 @cache
@@ -41,35 +38,28 @@ def with_defaults(solver: Solver | None, tol: float, max_iter: int | None) -> So
 
 
 def train(
-    stack: GramStack,
-    refine: Callable[[], GramStack] | None,
-    y: AnyArray,
-    weight: Vector,
-    learner: Learner,
-    geometry: WeightGeometry,
-    solver: Solver,
-    names: tuple[str, ...],
-    progress: Progress | None = None,
+    kernels: Kernels, problem: Problem, solver: Solver, progress: Progress | None = None
 ) -> tuple[Result, GramStack]:
-    """Solve, and once more in float64 from where float32 ended if rounding kept the gap open."""
+    """Solve on the stored kernels; where their rounding keeps the gap open, check and go on in float64.
+
+    Returns the result and the stack its machine belongs to.
+    """
     try:
         with single_threaded_blas():
-            result = solver.solve(stack, y, learner, geometry, weight=weight, progress=progress)
-            if result.stopped not in ("converged", "interrupted") and refine is not None and stack.errors.any():
-                stack = refine()
-                result = solver.solve(
-                    stack,
-                    y,
-                    learner,
-                    geometry,
-                    weight=weight,
-                    start=result.eta,
-                    warm=result.machine.coef,
-                    progress=progress,
-                )
+            result = solver.run(problem, progress=progress)
+            if result.stopped != "rounding":
+                return result, problem.bank
+            machine, certificate = verify(problem, kernels.exact, result.eta, result.machine.coef)
+            if certificate.relative_gap <= (solver.tol or 0.0):
+                checked = replace(result, machine=machine, certificate=certificate, stopped="converged")
+                return checked, kernels.exact
+            if kernels.refine is None:
+                return result, problem.bank
+            problem = replace(problem, bank=kernels.refine())
+            result = solver.run(problem, start=result.eta, warm=result.machine.coef, progress=progress)
+            return result, problem.bank
     except IndefiniteKernelError as error:
-        raise IndefiniteKernelError(error.index, error.energy, names[error.index]) from None
-    return result, stack
+        raise IndefiniteKernelError(error.index, error.energy, kernels.fitted.names[error.index]) from None
 
 
 def warn_if_open(result: Result, tol: float) -> None:
@@ -79,6 +69,7 @@ def warn_if_open(result: Result, tol: float) -> None:
     reason = {
         "max_iter": f"max_iter={result.n_iter} machines were solved; raise max_iter or tol",
         "stalled": "no further descent was found; raise tol, or scale the kernels to similar size",
+        "rounding": "rounding to float32 hides the rest; use dtype='float64' or raise tol",
         "interrupted": "it was interrupted; the best weights so far are kept",
     }[result.stopped]
     warnings.warn(

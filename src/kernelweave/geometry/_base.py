@@ -60,7 +60,7 @@ class Geometry(Part, ABC):
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         """Return argmin of r(x) - <h, x - eta> + (x - eta)'H(x - eta) / 2 over the set."""
-        return minimise_model(self.prox, eta, h, H)
+        return minimise_model(self, eta, eta, h, H)
 
     def check(self, n_kernels: int) -> None:
         """Raise ValueError when the parameters are illegal or do not fit this many kernels."""

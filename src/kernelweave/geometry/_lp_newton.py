@@ -1,3 +1,102 @@
+"""The quadratic model on the p-norm ball: Newton's method in the logarithms of the weights."""
+
 from __future__ import annotations
-def model_step(eta, h, H, p):
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelweave._typing import Matrix, Vector
+
+MAX_ITER = 12  # close to the solution five are enough; far away another method is faster
+SHORTEST_STEP = 1e-2
+TOLERANCE = 1e-11  # of the logarithms of the energies
+NO_ENERGY = 1e-12  # relative to the largest energy
+
+
+def model_step(eta: Vector, h: Vector, H: Matrix, p: float) -> Vector | None:
+    """Return argmin of -<h, x - eta> + (x - eta)'H(x - eta) / 2 on {x >= 0, ||x||_p <= 1}, 1 < p < inf.
+
+    None where Newton's method started at eta does not get there. Kernels without energy get no weight.
+    """
+    used = h > 0.0
+    x = np.zeros_like(h)
+    if used.all():
+        return newton(eta, h, H, p)
+    if not used.any():
+        return None
+    part = newton(eta[used], (h + H[:, ~used] @ eta[~used])[used], H[np.ix_(used, used)], p)
+    if part is None:
+        return None
+    x[used] = part
+    energies = h - H @ (x - eta)
+    return x if energies[~used].max() <= NO_ENERGY * energies.max() else None
+
+
+class Iterate(NamedTuple):
+    """A point of the sphere by its logarithms, with its energies and what they miss."""
+
+    logs: Vector
+    x: Vector
+    energies: Vector
+    missed: Vector
+    shares: Vector  # x^p, which sum to 1
+
+
+def newton(eta: Vector, h: Vector, H: Matrix, p: float) -> Vector | None:
+    """Return the same with all energies positive at eta.
+
+    Notes
+    -----
+    Where the model's energies e(x) = h - H(x - eta) are positive, the optimum lies on the sphere and has
+    log e_m = (p - 1) log x_m + c with one c. In u = log x the Jacobian is (p-1) I + diag(1/e) H diag(x), and
+    weights below the smallest float are no trouble.
+    """
+
+    def at(logs: Vector) -> Iterate | None:
+        top = logs.max()
+        logs = logs - top - np.log(np.exp(p * (logs - top)).sum()) / p
+        x = np.exp(logs)
+        energies = h - H @ (x - eta)
+        if energies.min() <= 0.0:
+            return None
+        shares = np.exp(p * logs)
+        missed = np.log(energies) - (p - 1.0) * logs
+        return Iterate(logs, x, energies, missed - shares @ missed, shares)
+
+    now = at(_logs(eta, h, p))
+    for _ in range(MAX_ITER):
+        if now is None:
+            return None
+        error = np.abs(now.missed).max()
+        if error <= TOLERANCE * max(1.0, np.abs(np.log(now.energies)).max()):
+            return now.x
+        jacobian = H / now.energies[:, None] * now.x
+        jacobian[np.diag_indices(len(h))] += p - 1.0
+        move, common = np.linalg.solve(jacobian, np.column_stack([now.missed, np.ones_like(h)])).T
+        move -= (now.shares @ move) / (now.shares @ common) * common
+        now = _shorter(at, now.logs, move, error)
     return None
+
+
+def _shorter(at: Callable[[Vector], Iterate | None], logs: Vector, move: Vector, error: float) -> Iterate | None:
+    """Return the first point back along the move that errs less; None where only tiny moves would."""
+    length = 1.0
+    while length >= SHORTEST_STEP:
+        new = at(logs + length * move)
+        if new is not None and np.abs(new.missed).max() <= (1.0 - 0.1 * length) * error:
+            return new
+        length *= 0.5
+    return None
+
+
+def _logs(eta: Vector, h: Vector, p: float) -> Vector:
+    """Return log eta, with what h asks for where eta vanished."""
+    alive = eta > 0.0
+    if not alive.any():
+        return np.log(h) / (p - 1.0)
+    logs = np.log(np.where(alive, eta, 1.0))
+    asked = np.log(h) / (p - 1.0)
+    shift = np.average((logs - asked)[alive], weights=eta[alive])
+    return np.where(alive, logs, asked + shift)

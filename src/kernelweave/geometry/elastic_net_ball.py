@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._typing import Vector
-from kernelweave.geometry import _capped
+from kernelweave._typing import Matrix, Vector
+from kernelweave.geometry import _capped, _interior
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
+from kernelweave.geometry._interior import Boundary
+from kernelweave.geometry._proximal import minimise_model
 from kernelweave.geometry._roots import increasing_root, two_power_root
 
 
@@ -104,6 +106,11 @@ class ElasticNetBall(Geometry):
         eta[active] = weights(increasing_root(excess, low, high))
         return self._retract(eta)
 
+    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        inside = 0.9 * self.start(len(h))
+        x = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1).x
+        return minimise_model(self, self.project(x), eta, h, H)
+
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)
         if not 0.0 <= self.v <= 1.0:
@@ -113,6 +120,11 @@ class ElasticNetBall(Geometry):
 
     def _level(self, eta: Vector) -> float:
         return float(self.v * eta.sum() + (1.0 - self.v) * (eta @ eta))
+
+    def _describe(self, x: Vector, multipliers: Vector) -> Boundary:
+        slope = self.v + 2.0 * (1.0 - self.v) * x
+        bend = 2.0 * (1.0 - self.v) * multipliers[0] * np.eye(len(x))
+        return Boundary(np.zeros_like(x), np.array([self._level(x) - 1.0]), slope[None, :], bend)
 
     def _even(self, n: int) -> float:
         """Return the weight n equal kernels have on the boundary."""

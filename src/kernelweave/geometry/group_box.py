@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._typing import Indices, Vector
-from kernelweave.geometry import _capped
+from kernelweave._typing import Indices, Matrix, Vector
+from kernelweave.geometry import _capped, _group_interior
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
+from kernelweave.geometry._proximal import minimise_model
 
 
 @dataclass
@@ -72,6 +73,10 @@ class GroupBox(Geometry):
         even = lengths[self._index(len(norms))] == 0.0
         shares = _capped.share_at_most(lengths**1.5, self.theta)
         return self._directed(np.where(even, 1.0, direction), shares)
+
+    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        x = _group_interior.minimise(H, h + H @ eta, self._index(len(h)), self.theta)
+        return minimise_model(self, self.project(x), eta, h, H)
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry import _capped, _lp_newton, _quadratic
+from kernelweave.geometry import _capped, _interior, _lp_newton, _quadratic
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
+from kernelweave.geometry._interior import Boundary
 from kernelweave.geometry._power import shrink
+from kernelweave.geometry._proximal import minimise_model
 from kernelweave.geometry._roots import increasing_root
 
 
@@ -96,18 +98,32 @@ class LpBall(Geometry):
         return self._scaled((norms / top) ** (2.0 / (self.p + 1.0)))
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        if self.p == np.inf:
+        if self.p == np.inf:  # energies are never negative, whatever the model says far from eta
             return self.start(len(h))
-        if self.p == 1.0:
-            # Energies are not negative, so the whole mass is used.
-            return _quadratic.model_step(eta, h, H, 1.0)
-        x = _lp_newton.model_step(eta, h, H, self.p)
-        return super().model_step(eta, h, H) if x is None else x
+        x = self._on_sphere(eta, h, H)
+        if x is not None:
+            return x
+        inside = 0.9 * self.start(len(h))
+        x = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1).x
+        return minimise_model(self, self.project(x), eta, h, H)
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)
         if not self.p >= 1.0:
             raise ValueError(f"LpBall needs 1 <= p <= inf, got p={self.p}; p=1 gives the simplex's solutions.")
+
+    def _on_sphere(self, eta: Vector, h: Vector, H: Matrix) -> Vector | None:
+        """Return the model's minimiser if it lies on the sphere and is cheap to find."""
+        if self.p > 1.0:
+            return _lp_newton.model_step(eta, h, H, self.p)
+        x = _quadratic.model_step(eta, h, H, 1.0)
+        return x if x @ (h - H @ (x - eta)) >= 0.0 else None  # the common energy: would less mass be better?
+
+    def _describe(self, x: Vector, multipliers: Vector) -> Boundary:
+        slope = x ** (self.p - 1.0)
+        excess = (float(slope @ x) - 1.0) / self.p
+        bend = np.diag((self.p - 1.0) * multipliers[0] * slope / x)
+        return Boundary(np.zeros_like(x), np.array([excess]), slope[None, :], bend)
 
     def _scaled(self, eta: Vector) -> Vector:
         """Scale to the sphere; zero stays zero."""

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._typing import Vector
-from kernelweave.geometry import _capped, _power
+from kernelweave._typing import Matrix, Vector
+from kernelweave.geometry import _capped, _interior, _power
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
+from kernelweave.geometry._interior import Boundary
+from kernelweave.geometry._proximal import minimise_model
 
 
 @dataclass
@@ -67,6 +69,10 @@ class PowerSimplex(Geometry):
     def reweight(self, norms: Vector) -> Vector:
         return _power.reweight(norms, self.kappa, self.p)
 
+    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        x = _interior.minimise(H, h + H @ eta, self.start(len(h)), describe=self._describe, keep_mass=True).x
+        return minimise_model(self, self.project(x), eta, h, H)
+
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)
         if not 0.0 < self.theta < np.inf:
@@ -81,6 +87,11 @@ class PowerSimplex(Geometry):
                 f"PowerSimplex(theta={self.theta}, p={self.p}) has a penalty beyond floating point; "
                 "take theta closer to 1 or a smaller p."
             )
+
+    def _describe(self, x: Vector, multipliers: Vector) -> Boundary:
+        n = len(x)
+        slope = self.kappa * x ** (self.p - 1.0)
+        return Boundary(slope, np.zeros(0), np.zeros((0, n)), np.diag((self.p - 1.0) * slope / x))
 
 
 MAX_LOG_KAPPA = 200.0  # leaves room for squares and for energies of any usual scale

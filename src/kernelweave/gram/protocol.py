@@ -18,7 +18,7 @@ class GramStack(Protocol):
 
     @property
     def errors(self) -> Vector:
-        """Frobenius norm of what storing changed in each matrix; zero where nothing was rounded."""
+        """Largest change of an entry of each matrix by storing it; zero where nothing was rounded."""
         ...
 
     def combine(self, eta: Vector) -> AnyArray:

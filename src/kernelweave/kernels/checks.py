@@ -21,6 +21,17 @@ def tolerance_of(dtype: np.dtype[np.generic]) -> float:
     return TOLERANCE_SINGLE if dtype in (np.float16, np.float32) else TOLERANCE
 
 
+def check_finite(K: Matrix, what: str) -> None:
+    """Raise ValueError when ``K`` holds NaN or infinity, saying where."""
+    for start, stop in _blocks(len(K)):
+        finite = np.isfinite(K[start:stop])
+        if not finite.all():
+            i, j = np.argwhere(~finite)[0]
+            raise ValueError(
+                f"{what} contains {K[start + i, j]} at [{start + i}, {j}]; all entries have to be finite."
+            )
+
+
 def check_symmetric(K: Matrix, what: str, tolerance: float = TOLERANCE) -> None:
     """Raise ValueError unless ``K`` is square, finite and symmetric up to rounding."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
@@ -28,19 +39,15 @@ def check_symmetric(K: Matrix, what: str, tolerance: float = TOLERANCE) -> None:
             f"{what} has to be square for the training samples, received shape {K.shape}; "
             "pass one row and one column per training sample."
         )
+    check_finite(K, what)
     worst, largest, where = 0.0, 0.0, (0, 0)
     for start, stop in _blocks(len(K)):
         rows = K[start:stop]
-        largest = max(largest, np.abs(rows).max())
-        if not np.isfinite(largest):
-            i, j = np.argwhere(~np.isfinite(rows))[0]
-            raise ValueError(
-                f"{what} contains {rows[i, j]} at [{start + i}, {j}]; all entries have to be finite numbers."
-            )
+        largest = max(largest, float(np.abs(rows).max()))
         difference = np.abs(rows - K[:, start:stop].T)
         if difference.max() > worst:
-            i, j = np.unravel_index(difference.argmax(), difference.shape)
-            worst, where = float(difference[i, j]), (int(start + i), int(j))
+            row, column = np.unravel_index(difference.argmax(), difference.shape)
+            worst, where = float(difference.max()), (start + int(row), int(column))
     if worst > tolerance * largest:
         i, j = where
         raise ValueError(

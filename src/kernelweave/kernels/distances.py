@@ -129,5 +129,5 @@ def mean_squared_euclidean(X: Any) -> float:
     else:
         means, variances = X.mean(axis=0), X.var(axis=0)
     # A constant column leaves the square of a rounding error, which must not become a scale.
-    variances[variances <= (4.0 * np.finfo(np.float64).eps * means) ** 2] = 0.0
+    variances[np.sqrt(variances) <= 4.0 * np.finfo(np.float64).eps * np.abs(means)] = 0.0
     return float(2.0 * variances.sum() * n / (n - 1))

@@ -13,6 +13,19 @@ from kernelweave._typing import Indices, Matrix, Vector
 CANCELLED = 1e-14
 
 
+@dataclass(frozen=True)
+class Side:
+    """New samples as a scaling sees them: their rows against the training samples and, if known, k(x, x)."""
+
+    rows: Matrix
+    diagonal: Vector | None
+
+    def through(self, scaling: FittedScaling) -> Side:
+        """Return the same samples after the scaling."""
+        diagonal = None if self.diagonal is None else scaling.diagonal(self.diagonal, self.rows)
+        return Side(scaling.rows(self.rows, self.diagonal), diagonal)
+
+
 class FittedScaling(ABC):
     """A change of the feature map, learnt on the training Gram, for that Gram and for new rows."""
 
@@ -38,6 +51,10 @@ class FittedScaling(ABC):
     def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:
         """Return k(x, x) of new samples after scaling, given it and their rows before."""
 
+    @abstractmethod
+    def between(self, K: Matrix, x: Side, z: Side) -> Matrix:
+        """Return the scaled kernel ``K`` between two sets of new samples."""
+
     def restricted(self, columns: Indices) -> FittedScaling:  # noqa: ARG002 - few look at columns
         """Return the scaling for rows against these training samples only."""
         return self
@@ -57,6 +74,9 @@ class Multiplied(FittedScaling):
 
     def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:  # noqa: ARG002
         return diagonal * self.factor
+
+    def between(self, K: Matrix, x: Side, z: Side) -> Matrix:  # noqa: ARG002
+        return K * self.factor
 
 
 @dataclass(frozen=True)
@@ -81,6 +101,11 @@ class Spherical(FittedScaling):
 
     def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:  # noqa: ARG002
         return (diagonal > 0.0).astype(np.float64)
+
+    def between(self, K: Matrix, x: Side, z: Side) -> Matrix:
+        assert x.diagonal is not None
+        assert z.diagonal is not None
+        return K * inverse_lengths(x.diagonal)[:, None] * inverse_lengths(z.diagonal)
 
     def restricted(self, columns: Indices) -> FittedScaling:
         return Spherical(self.inverse_lengths[columns])
@@ -116,6 +141,11 @@ class Centered(FittedScaling):
 
     def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:
         return self._lengths(diagonal, K.mean(axis=1))
+
+    def between(self, K: Matrix, x: Side, z: Side) -> Matrix:
+        if self.vanishes:
+            return np.zeros_like(K)
+        return np.asarray(K - x.rows.mean(axis=1)[:, None] - z.rows.mean(axis=1) + self.mean)
 
     def _lengths(self, diagonal: Vector, row_means: Vector) -> Vector:
         lengths = diagonal - 2.0 * row_means + self.mean
@@ -155,6 +185,12 @@ class Chained(FittedScaling):
             diagonal = link.diagonal(diagonal, K)
             K = scaled
         return diagonal
+
+    def between(self, K: Matrix, x: Side, z: Side) -> Matrix:
+        for link in self.links:
+            K = link.between(K, x, z)
+            x, z = x.through(link), z.through(link)
+        return K
 
     def restricted(self, columns: Indices) -> FittedScaling:
         return Chained(tuple(link.restricted(columns) for link in self.links))

@@ -13,6 +13,8 @@ from kernelweave.learners.program import DualProgram
 
 # Relative ridge of the curvature's linear system: a Gram of low rank has no inverse.
 RIDGE = 1e-10
+# Rounding is allowed for up to this many times its typical size: a chance below 1e-7 under the usual model.
+SIGMAS = 6.0
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,18 @@ class Machine:
         return float(np.linalg.norm(self.coef))
 
     def slack(self, error: float) -> float:
-        """Bound the primal's growth when K is known only up to a symmetric error of this Frobenius norm."""
-        shift = error * self.size  # ||ΔK v|| <= ||ΔK||_F ||v||
-        return 0.5 * error * self.size**2 + self.slope * shift + 0.5 * self.bend * shift**2
+        """Bound the primal's growth when every entry of K was rounded by at most ``error``.
+
+        The change is the bilinear form (c + v/2)'ΔK v with c the slope of the loss: a sum of independent
+        roundings, so it stays within `SIGMAS` times its Euclidean size (Hoeffding; Higham and Mary's model).
+        """
+        spread = SIGMAS * 2.0**0.5 * error * self.size  # ΔK is symmetric: each rounding counts twice
+        n_samples = self.coef.shape[0]
+        return spread * (self.slope + 0.5 * self.size) + 0.5 * self.bend * n_samples * spread**2
+
+    def energy_slack(self, errors: Vector) -> Vector:
+        """Bound what rounding the entries of each K_m by at most errors_m changes in ½ v'K_m v."""
+        return SIGMAS * 2.0**0.5 * 0.5 * errors * self.size**2
 
     def curvature(self, K: AnyArray, images: Matrix) -> Matrix:
         """Return the Hessian of the optimal value in the weights, given images[m] = K_m v.

@@ -43,6 +43,11 @@ class OneVsRest(Part):
         for column in y.T:
             self.learner.check(column, weight)
 
+    def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
+        return join(
+            [self.learner.measure(f[:, c], coef[:, c], y[:, c], weight) for c in range(y.shape[1])]
+        )
+
     def solve(
         self,
         K: AnyArray,

@@ -20,6 +20,10 @@ class Learner(Protocol):
         """Raise ValueError when the parameters do not fit the labels and weights."""
         ...
 
+    def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
+        """Return the machine with these coefficients, whose decision values K v are f."""
+        ...
+
     def solve(
         self,
         K: AnyArray,

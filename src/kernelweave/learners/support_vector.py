@@ -61,7 +61,7 @@ class SupportVectorLearner(Part, ABC):
         warm: AnyArray | None = None,
         tol: float = 1e-3,
     ) -> Machine:
-        y = np.asarray(y, dtype=np.float64)
+        y = np.ascontiguousarray(y, dtype=np.float64)
         weight = np.ones(y.size) if weight is None else weight
         program = self.program(y, weight)
         v = program.feasible(warm)
@@ -69,22 +69,27 @@ class SupportVectorLearner(Part, ABC):
         violation = tol * self.unit(K)
         for _ in range(ROUNDS):
             v, f, left = program.descend(K, v, violation)
-            machine = self._machine(program, v, f, y, weight)
+            machine = _machine(program, self.loss(f, y, weight), v, f)
             if machine.relative_gap <= tol or left == 0.0:
                 break
             violation *= TIGHTEN
         return machine
 
-    def _machine(self, program: DualProgram, v: Vector, f: Vector, y: Vector, weight: Vector) -> Machine:
-        loss = self.loss(f, y, weight)
-        return Machine(
-            coef=v,
-            intercept=np.float64(loss.intercept),
-            margin=np.float64(loss.margin),
-            linear=float(program.s @ v - 0.5 * program.d @ v**2),
-            quadratic=float(v @ f),
-            loss=loss.value,
-            slope=loss.slope,
-            bend=loss.bend,
-            parts=((program, v),),
-        )
+    def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        weight = np.ones(y.size) if weight is None else weight
+        return _machine(self.program(y, weight), self.loss(f, y, weight), coef, f)
+
+
+def _machine(program: DualProgram, loss: Loss, v: Vector, f: Vector) -> Machine:
+    return Machine(
+        coef=v,
+        intercept=np.float64(loss.intercept),
+        margin=np.float64(loss.margin),
+        linear=float(program.s @ v - 0.5 * program.d @ v**2),
+        quadratic=float(v @ f),
+        loss=loss.value,
+        slope=loss.slope,
+        bend=loss.bend,
+        parts=((program, v),),
+    )

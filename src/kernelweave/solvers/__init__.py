@@ -5,7 +5,7 @@ from kernelweave.solvers.block import BlockDescent
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.cutting_plane import CuttingPlane
 from kernelweave.solvers.newton import Newton
-from kernelweave.solvers.problem import Progress
+from kernelweave.solvers.problem import Problem, Progress, verify
 from kernelweave.solvers.projected import ProjectedGradient
 from kernelweave.solvers.reduced import ReducedGradient
 from kernelweave.solvers.result import Record, Result
@@ -18,10 +18,12 @@ __all__ = [
     "Certificate",
     "CuttingPlane",
     "Newton",
+    "Problem",
     "Progress",
     "ProjectedGradient",
     "Record",
     "ReducedGradient",
     "Result",
     "Solver",
+    "verify",
 ]

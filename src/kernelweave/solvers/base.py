@@ -50,9 +50,21 @@ class Solver(Part, ABC):
         progress: Progress | None = None,
     ) -> Result:
         """Solve the saddle point to the relative gap ``tol``, from the weights ``start`` if given."""
-        require(self, geometry)
+        problem = Problem(bank, y, learner, geometry, weight)
+        return self.run(problem, start=start, warm=warm, progress=progress)
+
+    def run(
+        self,
+        problem: Problem,
+        *,
+        start: Vector | None = None,
+        warm: AnyArray | None = None,
+        progress: Progress | None = None,
+    ) -> Result:
+        """Solve a problem, from the weights ``start`` and the coefficients ``warm`` if given."""
+        require(self, problem.geometry)
         walk = Walk(
-            Problem(bank, y, learner, geometry, weight),
+            problem,
             TOL if self.tol is None else self.tol,
             self.default_max_iter if self.max_iter is None else self.max_iter,
             progress,
@@ -60,7 +72,8 @@ class Solver(Part, ABC):
             warm,
         )
         try:
-            stopped = self.walk(walk, geometry.start(bank.n_kernels) if start is None else start)
+            eta = problem.geometry.start(problem.bank.n_kernels) if start is None else start
+            stopped = self.walk(walk, eta)
         except KeyboardInterrupt:
             if walk.best is None:  # nothing to hand back yet
                 raise

@@ -1,0 +1,49 @@
+# Every target sets up what it needs: a virtual environment and the package with its compiled core.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(wildcard src/core/*) CMakeLists.txt pyproject.toml
+
+.PHONY: demo test test-fast lint types sanitize bench clean
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "kernelweave needs Python 3.11 or newer; run make with PYTHON=python3.11 or a later one."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.installed: $(BIN)/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+## demo: train on breast cancer's three views, compare with the usual baselines
+demo: $(VENV)/.installed
+	$(BIN)/kernelweave demo
+
+## test: the whole suite
+test: $(VENV)/.installed-dev
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -q
+
+## lint: style of the sources
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+## types: strict static types
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+## sanitize: the tests of the compiled core under AddressSanitizer and UBSan
+sanitize: $(VENV)/.installed-dev
+	PYTHON=$(BIN)/python sh tests/core/sanitize.sh
+
+## bench: speed as ratios, in one interleaved run
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

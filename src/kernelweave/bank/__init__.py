@@ -1,0 +1,8 @@
+"""Banks: named kernels over views, written down without data and resolved at fit."""
+
+from kernelweave.bank.entry import Entry
+from kernelweave.bank.kernel_bank import KernelBank
+from kernelweave.bank.precomputed import PrecomputedBank
+from kernelweave.bank.views import Views
+
+__all__ = ["Entry", "KernelBank", "PrecomputedBank", "Views"]

@@ -1,0 +1,57 @@
+"""New samples against the training samples, all kernels at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from kernelweave._typing import Indices, Matrix
+from kernelweave.bank.protocol import FittedKernels
+
+# Rows are taken in slices, so that one kernel's block of new rows stays near 64 MB.
+ENTRIES_PER_SLICE = 8_000_000
+
+
+def scores(fitted: FittedKernels, X: Any, eta: Matrix, coef: Matrix, columns: Indices) -> Matrix:
+    """Return Σ_m eta[c, m] k_m(x, x_j) coef[c, j] over the support ``columns``, one column per row c of coef.
+
+    One row of eta serves all rows of coef, or each has its own; kernels without weight are not computed.
+    """
+    active = np.flatnonzero(eta.any(axis=0))
+    parts = []
+    for rows in _slices(fitted, X):
+        total = np.zeros((_n_rows(rows), coef.shape[0]))
+        for m, K in fitted.cross(rows, which=active, columns=columns):
+            total += eta[:, m] * (K @ coef.T)
+        parts.append(total)
+    return np.concatenate(parts)
+
+
+def combined(fitted: FittedKernels, X: Any, eta: Matrix, Z: Any = None) -> Matrix:
+    """Return Σ_m eta_m k_m between the rows of X and those of Z (None: the training samples)."""
+    active = np.flatnonzero(eta)
+    if Z is not None:
+        return sum(eta[m] * K for m, K in fitted.between(X, Z, which=active))  # type: ignore[return-value]
+    return np.concatenate(
+        [sum(eta[m] * K for m, K in fitted.cross(rows, which=active)) for rows in _slices(fitted, X)]
+    )
+
+
+def _slices(fitted: FittedKernels, X: Any) -> Iterator[Any]:
+    if isinstance(X, list | tuple):  # a list of kernel matrices is in memory already
+        yield X
+        return
+    size = max(1, ENTRIES_PER_SLICE // max(fitted.n_samples, 1))
+    n = _n_rows(X)
+    if n <= size:
+        yield X
+        return
+    for start in range(0, n, size):
+        yield _safe_indexing(X, slice(start, min(n, start + size)))
+
+
+def _n_rows(X: Any) -> int:
+    return int(np.shape(X[0])[0]) if isinstance(X, list | tuple) else int(X.shape[0])

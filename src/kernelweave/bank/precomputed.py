@@ -1,0 +1,193 @@
+"""Kernels the user computed: a list of matrices, or one array (rows, training samples, kernels)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelweave._part import Part
+from kernelweave._typing import AnyArray, Indices, Matrix
+from kernelweave.bank.views import Views
+from kernelweave.kernels import Scaling
+from kernelweave.kernels.checks import (
+    check_definite,
+    check_finite,
+    check_minors,
+    check_symmetric,
+    symmetrised,
+    tolerance_of,
+)
+from kernelweave.kernels.fitted_scaling import FittedScaling
+from kernelweave.kernels.scaling import as_scaling
+
+# Flops that may be spent on proving that the matrices are positive semidefinite: a fraction of a second.
+PROOF_BUDGET = 5e8
+
+
+@dataclass
+class PrecomputedBank(Part):
+    r"""Kernel matrices that already exist; estimators make it for ``bank="precomputed"``.
+
+    ``fit(X)`` takes M square matrices, as a list, as one array (n, n, M), or one matrix as (n, n);
+    ``cross(X)`` takes the same with one row per new sample and one column per training sample.
+
+    Parameters
+    ----------
+    scaling : scaling of every matrix, learnt on the training block, or a tuple of them; None for none.
+
+    Notes
+    -----
+    Float64 matrices are not copied. They have to be symmetric and positive semidefinite up to rounding: signs
+    and 2 x 2 minors are always checked, all eigenvalues when that is cheap.
+    Differs from the paper: nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fitted = PrecomputedBank().fit([np.eye(3), np.ones((3, 3))])
+    >>> fitted.names
+    ('kernel 0', 'kernel 1')
+
+    """
+
+    scaling: Scaling | Sequence[Scaling] | None = None
+
+    def fit(self, X: Any) -> FittedPrecomputed:
+        """Check the training matrices and hold on to them."""
+        given = as_matrices(X)
+        matrices = [np.asarray(K, dtype=np.float64) for K in given]
+        n = matrices[0].shape[0]
+        prove = len(matrices) * n**3 / 3.0 <= PROOF_BUDGET
+        for m, (K, original) in enumerate(zip(matrices, given, strict=True)):
+            what, tolerance = f"Kernel {m}", tolerance_of(original.dtype)
+            check_symmetric(K, what, tolerance)
+            if K.shape[0] != n:
+                raise ValueError(
+                    f"Kernel 0 has {n} training samples and kernel {m} has {K.shape[0]}; "
+                    "all matrices need the same samples in the same order."
+                )
+            check_minors(K, what, tolerance)
+            if prove:
+                check_definite(K, what, tolerance)
+        return FittedPrecomputed(matrices, as_scaling(self.scaling))
+
+
+class FittedPrecomputed:
+    """Precomputed training matrices and what their scalings learnt; made by ``PrecomputedBank.fit``."""
+
+    def __init__(self, matrices: list[Matrix], scaling: Scaling | None) -> None:
+        self._matrices = tuple(matrices)
+        self._scaling = scaling
+        self._learnt: list[FittedScaling | None] = [None] * len(matrices)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name per kernel, by its place."""
+        return tuple(f"kernel {m}" for m in range(len(self)))
+
+    @property
+    def view_names(self) -> tuple[str, ...]:
+        """Every matrix counts as a view of its own."""
+        return self.names
+
+    @property
+    def n_samples(self) -> int:
+        """The number of training samples."""
+        return int(self._matrices[0].shape[0])
+
+    @property
+    def in_memory(self) -> bool:
+        """Unscaled matrices are the user's own."""
+        return self._scaling is None
+
+    def __len__(self) -> int:
+        return len(self._matrices)
+
+    def grams(self) -> Iterator[Matrix]:
+        """Yield the scaled training matrices in order, exactly symmetric."""
+        for m in range(len(self)):
+            K = symmetrised(self._matrices[m])
+            scaling = self._fitted(m, K)
+            yield K if scaling is None else scaling.train(K)
+
+    def cross(
+        self, X: Any, which: Indices | None = None, columns: Indices | None = None
+    ) -> Iterator[tuple[int, Matrix]]:
+        """Yield (m, scaled rows of kernel m), for all kernels and training samples or those asked for."""
+        given = as_matrices(X)
+        if len(given) != len(self):
+            raise ValueError(
+                f"The bank was fitted with {len(self)} kernel(s), received {len(given)}; "
+                "pass the rows of every kernel, in the same order."
+            )
+        order = range(len(self)) if which is None else [int(m) for m in which]
+        rows = {m: self._rows(given[m], m) for m in order}
+        return self._cross(rows, columns, order)
+
+    def between(self, X: Any, Z: Any, which: Indices | None = None) -> Iterator[tuple[int, Matrix]]:
+        """Refuse: precomputed kernels are known against the training samples only."""
+        raise ValueError(
+            "Precomputed kernels are known against the training samples only, so combined_kernel takes no Z; "
+            "pass the rows of X alone."
+        )
+
+    def _cross(
+        self, rows: dict[int, Matrix], columns: Indices | None, order: Any
+    ) -> Iterator[tuple[int, Matrix]]:
+        for m in order:
+            scaling = self._fitted(m)
+            K = rows[m] if scaling is None else scaling.rows(rows[m])
+            yield m, K if columns is None else K[:, columns]
+
+    def _rows(self, given: AnyArray, m: int) -> Matrix:
+        K = np.asarray(given, dtype=np.float64)
+        if K.ndim != 2 or K.shape[1] != self.n_samples:
+            raise ValueError(
+                f"Kernel {m} has {self.n_samples} training samples, received rows of shape {K.shape}; "
+                f"pass one row per new sample and {self.n_samples} columns."
+            )
+        check_finite(K, f"Kernel {m}")
+        return K
+
+    def _fitted(self, m: int, K: Matrix | None = None) -> FittedScaling | None:
+        if self._scaling is None:
+            return None
+        fitted = self._learnt[m]
+        if fitted is None:
+            fitted = self._scaling.fit(symmetrised(self._matrices[m]) if K is None else K)
+            if fitted.needs_diagonal:
+                raise ValueError(
+                    f"Kernel {m} cannot be scaled by {self._scaling}: its new rows do not tell k(x, x); "
+                    "scale the matrices beforehand, or use UnitTrace, UnitMean or Centering."
+                )
+            self._learnt[m] = fitted
+        return fitted
+
+
+def as_matrices(X: Any) -> list[AnyArray]:
+    """Return the M matrices of a list, of an array (rows, training samples, M), or of a single matrix."""
+    if isinstance(X, Views):
+        raise TypeError(
+            f"Precomputed kernels are a list or one 3-D array, received {X!r}; "
+            "use KernelBank.per_view(Precomputed()) for matrices with names."
+        )
+    if isinstance(X, list | tuple) and X and all(np.ndim(K) == 2 for K in X):
+        return [_numeric(np.asarray(K)) for K in X]
+    array = _numeric(np.asarray(X))
+    if array.ndim == 2 and array.size:
+        return [array]
+    if array.ndim == 3 and array.size:
+        return [array[:, :, m] for m in range(array.shape[2])]
+    raise ValueError(
+        f"Precomputed kernels are a list of M matrices (rows, training samples) or one array (rows, training "
+        f"samples, M), received shape {array.shape}."
+    )
+
+
+def _numeric(array: AnyArray) -> AnyArray:
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"A precomputed kernel holds real numbers, received an array of type {array.dtype}.")
+    return array

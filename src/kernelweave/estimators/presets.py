@@ -1,0 +1,105 @@
+"""The published methods by name: an `MKLClassifier` with the paper's geometry.
+
+Every preset takes a bank, ``C`` of the hinge machine, and any other parameter of `MKLClassifier`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex, Uniform
+from kernelweave.learners import Hinge
+from kernelweave.solvers import CuttingPlane
+
+
+def simple_mkl(bank: Any = None, *, C: float = 1.0, **params: Any) -> MKLClassifier:
+    """L1MKL [Rakotomamonjy08; Xu13, Eq. (5)]: weights on the simplex, few kernels selected.
+
+    >>> from kernelweave import presets
+    >>> presets.simple_mkl(C=10.0).geometry
+    Simplex()
+    """
+    return MKLClassifier(bank, learner=Hinge(C=C), geometry=Simplex(), **params)
+
+
+def silp(bank: Any = None, *, C: float = 1.0, **params: Any) -> MKLClassifier:
+    """L1MKL solved by the semi-infinite linear program of [Sonnenburg06].
+
+    >>> from kernelweave import presets
+    >>> presets.silp().solver
+    CuttingPlane(tol=None, max_iter=None)
+    """
+    return simple_mkl(bank, C=C, **{"solver": CuttingPlane(), **params})
+
+
+def sm1_mkl(
+    bank: Any = None, *, theta: float | None = None, nu: float | None = None, C: float = 1.0, **params: Any
+) -> MKLClassifier:
+    """SM1MKL [Xu13, Eq. (11)]: hinge loss on the kernel slacks, no weight above theta = 1/(nu M).
+
+    >>> from kernelweave import presets
+    >>> presets.sm1_mkl(theta=0.2).geometry
+    BoxSimplex(theta=0.2, nu=None)
+    """
+    return MKLClassifier(bank, learner=Hinge(C=C), geometry=BoxSimplex(theta=theta, nu=nu), **params)
+
+
+def sm2_mkl(bank: Any = None, *, theta: float = 1.0, C: float = 1.0, **params: Any) -> MKLClassifier:
+    """SM2MKL [Xu13, Eq. (13)]: squared hinge loss on the kernel slacks, a ridge on the simplex.
+
+    >>> from kernelweave import presets
+    >>> presets.sm2_mkl(theta=10.0).geometry
+    RidgeSimplex(theta=10.0)
+    """
+    return MKLClassifier(bank, learner=Hinge(C=C), geometry=RidgeSimplex(theta=theta), **params)
+
+
+def lp_mkl(bank: Any = None, *, p: float = 2.0, C: float = 1.0, **params: Any) -> MKLClassifier:
+    """LpMKL [Kloft11]: weights in the lp ball, from the simplex (p = 1) to the plain sum (p = inf).
+
+    >>> from kernelweave import presets
+    >>> presets.lp_mkl(p=4 / 3).geometry.p
+    1.3333333333333333
+    """
+    return MKLClassifier(bank, learner=Hinge(C=C), geometry=LpBall(p=p), **params)
+
+
+def l2_mkl(bank: Any = None, *, C: float = 1.0, **params: Any) -> MKLClassifier:
+    """L2MKL, the square loss on the kernel slacks [Xu13, Eq. (16)].
+
+    >>> from kernelweave import presets
+    >>> presets.l2_mkl().geometry
+    LpBall(p=2.0)
+    """
+    return lp_mkl(bank, p=2.0, C=C, **params)
+
+
+def elastic_net_mkl(bank: Any = None, *, v: float = 0.5, C: float = 1.0, **params: Any) -> MKLClassifier:
+    """SGMKL [Yang11]: weights in the elastic-net ball, v = 1 sparse, v = 0 the l2 ball.
+
+    >>> from kernelweave import presets
+    >>> presets.elastic_net_mkl(v=0.3).geometry
+    ElasticNetBall(v=0.3)
+    """
+    return MKLClassifier(bank, learner=Hinge(C=C), geometry=ElasticNetBall(v=v), **params)
+
+
+def average_kernel(bank: Any = None, *, C: float = 1.0, **params: Any) -> MKLClassifier:
+    """AveKernel [Xu13, V-A]: every kernel counts 1/M; nothing is learnt about them.
+
+    >>> from kernelweave import presets
+    >>> presets.average_kernel().geometry
+    Uniform()
+    """
+    return MKLClassifier(bank, learner=Hinge(C=C), geometry=Uniform(), **params)
+
+
+def sum_kernel(bank: Any = None, *, C: float = 1.0, **params: Any) -> MKLClassifier:
+    """The plain sum of kernels: every kernel counts 1, the limit p = inf of LpMKL.
+
+    >>> from kernelweave import presets
+    >>> presets.sum_kernel().geometry.p
+    inf
+    """
+    return lp_mkl(bank, p=float("inf"), C=C, **params)

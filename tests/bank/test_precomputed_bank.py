@@ -1,0 +1,202 @@
+"""Precomputed kernels: accepted without a copy, checked, scaled, and refused in one sentence."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from kernelweave.bank import PrecomputedBank, Views
+from kernelweave.bank import precomputed as module
+from kernelweave.kernels import Centering, UnitDiagonal, UnitTrace
+
+rng = np.random.default_rng(0)
+FEATURES = [rng.normal(size=(18, d)) for d in (2, 3, 30)]
+TRAIN, NEW = np.arange(12), np.arange(12, 18)
+KS = [F[TRAIN] @ F[TRAIN].T for F in FEATURES]
+ROWS = [F[NEW] @ F[TRAIN].T for F in FEATURES]
+
+
+def test_a_list_and_a_stack_of_matrices_are_the_same_kernels():
+    for given, new in ((KS, ROWS), (tuple(KS), tuple(ROWS)), (np.dstack(KS), np.dstack(ROWS))):
+        fitted = PrecomputedBank().fit(given)
+        assert fitted.names == fitted.view_names == ("kernel 0", "kernel 1", "kernel 2")
+        assert (len(fitted), fitted.n_samples) == (3, 12)
+        for K, expected in zip(fitted.grams(), KS, strict=True):
+            np.testing.assert_array_equal(K, expected)
+        for m, rows in fitted.cross(new):
+            np.testing.assert_array_equal(rows, ROWS[m])
+
+
+def test_one_matrix_is_one_kernel_also_as_nested_lists():
+    for given in (KS[0], KS[0].tolist(), [KS[0]]):
+        assert len(PrecomputedBank().fit(given)) == 1
+    ((m, rows),) = PrecomputedBank().fit(KS[0]).cross(ROWS[0])
+    assert m == 0
+    np.testing.assert_array_equal(rows, ROWS[0])
+
+
+def test_float64_matrices_are_not_copied():
+    stack = np.dstack(KS)
+    for K, given in zip(PrecomputedBank().fit(KS).grams(), KS, strict=True):
+        assert np.shares_memory(K, given)
+    for K in PrecomputedBank().fit(stack).grams():
+        assert np.shares_memory(K, stack)
+
+
+def test_the_users_matrices_are_never_written_to():
+    before = [K.copy() for K in KS]
+    fitted = PrecomputedBank(scaling=(Centering(), UnitTrace())).fit(KS)
+    list(fitted.grams())
+    list(fitted.cross(ROWS))
+    for K, then in zip(KS, before, strict=True):
+        np.testing.assert_array_equal(K, then)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8])
+def test_other_number_types_are_converted(dtype):
+    Ks = [
+        np.round(K).astype(dtype) if dtype is not np.float32 else K.astype(dtype)
+        for K in ([np.eye(4) * 3, KS[1]])
+    ]
+    for K, given in zip(PrecomputedBank().fit([Ks[0]]).grams(), Ks, strict=False):
+        assert K.dtype == np.float64
+        np.testing.assert_array_equal(K, given)
+    if dtype is np.float32:
+        assert next(PrecomputedBank().fit([Ks[1]]).grams()).dtype == np.float64
+
+
+def test_the_rounding_of_float32_products_is_accepted_and_made_symmetric():
+    F = rng.normal(size=(300, 40)).astype(np.float32)
+    K = F @ np.ascontiguousarray(F.copy().T)
+    K[0, 1] = np.nextafter(K[0, 1], np.float32(np.inf))
+    assert (K != K.T).any()
+    gram = next(PrecomputedBank().fit([K]).grams())
+    np.testing.assert_array_equal(gram, gram.T)
+    np.testing.assert_allclose(gram, K, atol=1e-4)
+
+
+def test_asymmetry_of_rounding_size_is_evened_out_and_more_is_an_error():
+    K = KS[1].copy()
+    K[2, 5] += 1e-11
+    gram = next(PrecomputedBank().fit([K]).grams())
+    np.testing.assert_array_equal(gram, gram.T)
+    K[2, 5] += 1e-3
+    with pytest.raises(ValueError, match=r"Kernel 1 is not symmetric: entry \[2, 5\] is .* and \[5, 2\] is"):
+        PrecomputedBank().fit([KS[0], K])
+
+
+def test_scalings_are_learnt_on_the_training_block_and_applied_to_new_rows():
+    fitted = PrecomputedBank(scaling=(Centering(), UnitTrace())).fit(KS)
+    for m, rows in fitted.cross(ROWS):  # asked before the Gram matrices
+        mean = FEATURES[m][TRAIN].mean(axis=0)
+        train, new = FEATURES[m][TRAIN] - mean, FEATURES[m][NEW] - mean
+        np.testing.assert_allclose(rows, new @ train.T / (train**2).sum(), atol=1e-12)
+    for K in fitted.grams():
+        assert np.trace(K) == pytest.approx(1.0)
+
+
+def test_only_the_kernels_and_training_samples_asked_for_are_returned():
+    fitted = PrecomputedBank(scaling=UnitTrace()).fit(KS)
+    columns = np.array([5, 0])
+    full = dict(fitted.cross(ROWS))
+    picked = list(fitted.cross(ROWS, which=np.array([2, 0]), columns=columns))
+    assert [m for m, _ in picked] == [2, 0]
+    for m, rows in picked:
+        np.testing.assert_allclose(rows, full[m][:, columns])
+
+
+def test_a_kernel_that_is_not_asked_for_may_be_broken_in_new_rows():
+    rows = [ROWS[0], np.full_like(ROWS[1], np.nan), ROWS[2]]
+    fitted = PrecomputedBank().fit(KS)
+    assert len(list(fitted.cross(rows, which=[0, 2]))) == 2
+    with pytest.raises(ValueError, match=r"Kernel 1 contains nan at \[0, 0\]"):
+        fitted.cross(rows)
+
+
+def three_by_three_without_bad_minors():
+    """All 2 x 2 minors are fine, yet the lowest eigenvalue is 1 - 0.9 sqrt(2) < 0."""
+    return np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.9], [0.0, 0.9, 1.0]])
+
+
+BAD = [
+    ([KS[0], KS[1][:, :5]], r"Kernel 1 has to be square for the training samples, received shape \(12, 5\)"),
+    ([KS[0], KS[1][:5, :5]], "Kernel 0 has 12 training samples and kernel 1 has 5"),
+    ([KS[0], np.full((12, 12), np.nan)], r"Kernel 1 contains nan at \[0, 0\]"),
+    ([np.diag([1.0, np.inf])], r"Kernel 0 contains inf at \[1, 1\]"),
+    (
+        [np.eye(2), np.diag([1.0, -0.1])],
+        r"Kernel 1 is indefinite: entry \[1, 1\] is -0.1 < 0; a kernel has no neg",
+    ),
+    (
+        [np.array([[1.0, 2.0], [2.0, 1.0]])],
+        r"Kernel 0 is indefinite: \|K\[0, 1\]\| = 2 is larger than .* = 1",
+    ),
+    ([np.array([[0.0, 2.0], [2.0, 0.0]])], "Kernel 0 is indefinite"),
+    ([three_by_three_without_bad_minors()], "Kernel 0 is indefinite: its lowest eigenvalue is -0.27"),
+    ([], r"received shape \(0,\)"),
+    (np.ones(3), r"received shape \(3,\)"),
+    (np.ones((2, 2, 2, 2)), r"received shape \(2, 2, 2, 2\)"),
+    (np.ones((2, 2, 0)), r"received shape \(2, 2, 0\)"),
+    ([np.array([["a"]])], "holds real numbers, received an array of type <U1"),
+    ([np.eye(2) * 1j], "holds real numbers"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), BAD)
+def test_matrices_that_are_no_kernels_are_refused_by_number(given, message):
+    with pytest.raises(ValueError, match=message):
+        PrecomputedBank().fit(given)
+
+
+def test_the_eigenvalue_proof_is_left_out_when_it_would_be_expensive(monkeypatch):
+    monkeypatch.setattr(module, "PROOF_BUDGET", 0.0)
+    assert len(PrecomputedBank().fit([three_by_three_without_bad_minors()])) == 1
+
+
+@pytest.mark.parametrize(
+    "K",
+    [
+        np.zeros((5, 5)),
+        np.ones((5, 5)),
+        (lambda P: P @ KS[1] @ P)(np.eye(12) - 1 / 12),
+        1e-12 * KS[0],
+        np.diag([1e8, 1.0, 0.0]),
+    ],
+    ids=["zero", "constant", "centred", "tiny", "badly scaled"],
+)
+def test_semidefinite_matrices_with_rounding_are_kernels(K):
+    K = (K + K.T) / 2.0
+    np.testing.assert_array_equal(next(PrecomputedBank().fit([K]).grams()), K)
+
+
+def test_new_rows_of_another_shape_or_number_are_refused_at_once():
+    fitted = PrecomputedBank().fit(KS)
+    with pytest.raises(ValueError, match=r"fitted with 3 kernel\(s\), received 2"):
+        fitted.cross(ROWS[:2])
+    with pytest.raises(
+        ValueError, match=r"Kernel 2 has 12 training samples, received rows of shape \(6, 5\)"
+    ):
+        fitted.cross([ROWS[0], ROWS[1], ROWS[2][:, :5]])
+    with pytest.raises(ValueError, match="received 12"):
+        fitted.cross(np.stack(ROWS))
+
+
+def test_views_and_unit_diagonal_are_pointed_elsewhere():
+    with pytest.raises(TypeError, match=r"use KernelBank.per_view\(Precomputed\(\)\)"):
+        PrecomputedBank().fit(Views({"a": KS[0]}))
+    with pytest.raises(ValueError, match=r"Kernel 0 cannot be scaled by UnitDiagonal\(\).*UnitTrace"):
+        list(PrecomputedBank(scaling=UnitDiagonal()).fit(KS).grams())
+
+
+def test_a_precomputed_bank_survives_clone_and_pickle():
+    bank = PrecomputedBank(scaling=(Centering(), UnitTrace()))
+    assert clone(bank) == bank
+    fitted = bank.fit(KS)
+    list(fitted.grams())
+    for (_, K), (_, L) in zip(
+        fitted.cross(ROWS), pickle.loads(pickle.dumps(fitted)).cross(ROWS), strict=True
+    ):
+        np.testing.assert_array_equal(K, L)

@@ -1,0 +1,3 @@
+"""The plugin that swaps in the instrumented core is not a test."""
+
+collect_ignore = ["instrumented.py"]

@@ -1,0 +1,187 @@
+"""The compiled loops against their numpy twins."""
+
+import numpy as np
+import pytest
+from tests.reference import loops
+
+from kernelweave import _core
+
+DTYPES = [np.float32, np.float64]
+
+
+def random_grams(rng, n_kernels, n):
+    factors = rng.normal(size=(n_kernels, n, n // 2 + 1))
+    return [A @ A.T for A in factors]
+
+
+def packed_by_core(matrices, dtype, centre):
+    n = matrices[0].shape[0]
+    out = np.empty((len(matrices), n * (n + 1) // 2), dtype=dtype)
+    means = np.empty((len(matrices), n))
+    reports = [_core.pack(K, centre, out[m], means[m]) for m, K in enumerate(matrices)]
+    return out, means, reports
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 7, 64, 65, 130])
+def test_packing_keeps_the_lower_triangle(rng, n, dtype, centre):
+    (K,) = random_grams(rng, 1, n)
+    packed, means, [(rounding, asymmetry, largest)] = packed_by_core([K], dtype, centre)
+    expected = loops.pack(K, centre, dtype)
+    np.testing.assert_allclose(packed[0], expected, rtol=3e-7 if dtype == np.float32 else 1e-12, atol=1e-6 * n)
+    np.testing.assert_allclose(means[0], K.mean(axis=1), rtol=1e-12)
+    assert asymmetry == 0.0
+    assert largest == pytest.approx(np.abs(K).max())
+    exact = loops.pack(K, centre, np.float64)
+    assert rounding <= 2.0**-24 * np.abs(exact).max() * (1 + 1e-6)
+    if dtype == np.float32 and n > 2:
+        assert rounding == pytest.approx(np.abs(packed[0].astype(float) - exact).max(), rel=1e-3)
+
+
+def test_packing_reports_how_asymmetric_a_matrix_is(rng):
+    (K,) = random_grams(rng, 1, 70)
+    K[3, 69] += 0.25
+    _, _, [(_, asymmetry, _)] = packed_by_core([K], np.float64, False)
+    assert asymmetry == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("n", [1, 9, 65, 200])
+def test_passes_agree_with_their_twins(rng, n, n_threads, dtype):
+    matrices = random_grams(rng, 4, n)
+    packed, _, _ = packed_by_core(matrices, dtype, True)
+    eta = np.array([0.5, 0.0, 1.25, 0.25])
+    V = rng.normal(size=(n, 3))
+    V[rng.random(n) < 0.3] = 0.0  # rows that are not support vectors
+    K = np.empty((n, n), dtype=dtype)
+    _core.combine(packed, eta, K, n_threads)
+    images, energies = np.empty((4, n, 3)), np.empty(4)
+    _core.images(packed, V, images, n_threads)
+    _core.energies(packed, V, energies, n_threads)
+    tight = dict(rtol=1e-10, atol=1e-9 * n)
+    loose = dict(rtol=1e-6, atol=1e-5 * n) if dtype == np.float32 else tight
+    np.testing.assert_allclose(K, loops.combine(packed, eta), **loose)
+    np.testing.assert_array_equal(K, K.T)
+    np.testing.assert_allclose(images, loops.images(packed, V), **tight)
+    np.testing.assert_allclose(energies, loops.energies(packed, V), **tight)
+
+
+def test_the_combined_matrix_is_rounded_only_once(rng):
+    n = 40
+    packed, _, _ = packed_by_core(random_grams(rng, 30, n), np.float32, True)
+    eta = rng.random(30)
+    K = np.empty((n, n), dtype=np.float32)
+    _core.combine(packed, eta, K)
+    exact = loops.combine(packed.astype(np.float64), eta)
+    assert np.abs(K - exact).max() <= 2.0**-24 * np.abs(exact).max() * (1 + 1e-6)
+
+
+def dual_program(rng, n, groups):
+    """A feasible random program: boxes around zero, a diagonal, one or two sums held."""
+    A = rng.normal(size=(n, n))
+    return dict(
+        K=A @ A.T / n,
+        s=rng.normal(size=n),
+        d=rng.random(n) * rng.integers(0, 2),
+        lo=-rng.random(n),
+        hi=rng.random(n),
+        group=rng.integers(0, groups, size=n),
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("n", [3, 30, 100])
+def test_smo_finds_the_optimum_of_a_conic_solver(seed, groups, n):
+    p = dual_program(np.random.default_rng([seed, groups, n]), n, groups)
+    v, gradient = np.zeros(n), np.empty(n)
+    args = [p[k].astype(np.int64) if k == "group" else p[k] for k in ("K", "s", "d", "lo", "hi", "group")]
+    _, violation = _core.smo(*args, v, gradient, 1e-10, 10**7)
+    expected = loops.smo_solution(p["K"], p["s"], p["d"], p["lo"], p["hi"], p["group"], np.zeros(groups))
+    value = lambda x: 0.5 * x @ (p["K"] + np.diag(p["d"])) @ x - p["s"] @ x  # noqa: E731
+    assert violation <= 1e-10
+    assert value(v) <= value(expected) + 1e-7 * (1 + abs(value(expected)))
+    assert (p["lo"] <= v).all()
+    assert (v <= p["hi"]).all()
+    for g in range(groups):
+        assert v[p["group"] == g].sum() == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(gradient, (p["K"] + np.diag(p["d"])) @ v - p["s"], atol=1e-10)
+
+
+def test_smo_meets_bounds_exactly(rng):
+    n = 50
+    p = dual_program(rng, n, 1)
+    v, gradient = np.zeros(n), np.empty(n)
+    _core.smo(1e-3 * p["K"], p["s"], p["d"], p["lo"], p["hi"], np.zeros(n, np.int64), v, gradient, 1e-9, 10**6)
+    at_a_bound = (v == p["lo"]) | (v == p["hi"])
+    assert at_a_bound.sum() >= n - 2
+
+
+def test_smo_starts_from_where_it_is_told(rng):
+    n = 60
+    p = dual_program(rng, n, 1)
+    args = (p["K"], p["s"], p["d"], p["lo"], p["hi"], np.zeros(n, np.int64))
+    v, gradient = np.zeros(n), np.empty(n)
+    cold, _ = _core.smo(*args, v, gradient, 1e-8, 10**6)
+    warm, _ = _core.smo(*args, v, gradient, 1e-8, 10**6)
+    assert cold > 10
+    assert warm == 0
+
+
+def test_smo_stops_at_its_limit(rng):
+    n = 60
+    p = dual_program(rng, n, 1)
+    v, gradient = np.zeros(n), np.empty(n)
+    steps, violation = _core.smo(
+        p["K"], p["s"], p["d"], p["lo"], p["hi"], np.zeros(n, np.int64), v, gradient, 1e-12, 5
+    )
+    assert steps == 5
+    assert violation > 1e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: _core.pack(np.ones((2, 3)), True, np.empty(3), np.empty(2)), "square"),
+        (lambda: _core.pack(np.ones((2, 2)), True, np.empty(4), np.empty(2)), "n\\(n\\+1\\)/2"),
+        (lambda: _core.pack(np.ones((2, 2)), True, np.empty(3), np.empty(3)), "means"),
+        (lambda: _core.combine(np.ones((2, 3)), np.ones(3), np.empty((2, 2))), "one weight per kernel"),
+        (lambda: _core.combine(np.ones((2, 4)), np.ones(2), np.empty((2, 2))), "n\\(n\\+1\\)/2"),
+        (lambda: _core.images(np.ones((2, 3)), np.ones((2, 1)), np.empty((2, 2, 2))), "shape"),
+        (lambda: _core.energies(np.ones((2, 3)), np.ones((3, 1)), np.empty(2)), "n\\(n\\+1\\)/2"),
+        (lambda: _core.energies(np.ones((2, 3)), np.ones((2, 1)), np.empty(3)), "one entry per kernel"),
+        (
+            lambda: _core.smo(
+                np.eye(2), np.ones(2), np.zeros(2), np.zeros(2), np.ones(2), np.zeros(2, np.int64), np.full(2, 3.0),
+                np.empty(2), 1e-3, 10,
+            ),
+            "feasible",
+        ),
+        (
+            lambda: _core.smo(
+                np.eye(2), np.ones(3), np.zeros(2), np.zeros(2), np.ones(2), np.zeros(2, np.int64), np.zeros(2),
+                np.empty(2), 1e-3, 10,
+            ),
+            "one entry per row",
+        ),
+        (
+            lambda: _core.smo(
+                np.eye(2), np.ones(2), np.zeros(2), np.zeros(2), np.ones(2), np.full(2, -1), np.zeros(2),
+                np.empty(2), 1e-3, 10,
+            ),
+            "group labels",
+        ),
+    ],
+)  # fmt: skip
+def test_wrong_shapes_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_wrong_dtypes_are_refused():
+    with pytest.raises(TypeError):
+        _core.combine(np.ones((2, 3), dtype=np.int64), np.ones(2), np.empty((2, 2)))
+    with pytest.raises(TypeError):
+        _core.combine(np.ones((2, 3), dtype=np.float32), np.ones(2), np.empty((2, 2)))

@@ -1,0 +1,118 @@
+"""However the matrices are held, the verbs mean the same."""
+
+import numpy as np
+import pytest
+
+from kernelweave.gram import DenseGrams, PackedGrams, StreamedGrams, store
+from kernelweave.gram.choose import precision
+from kernelweave.gram.memory import budget, free_bytes, human, packed_bytes
+
+
+@pytest.fixture
+def matrices(rng):
+    factors = rng.normal(size=(5, 30, 12))
+    return tuple(A @ A.T for A in factors)
+
+
+def packed(matrices, dtype, centre, n_threads=2):
+    return PackedGrams.pack(matrices, len(matrices), len(matrices[0]), dtype, centre, n_threads)
+
+
+STACKS = {
+    "dense": lambda Ks: DenseGrams(Ks),
+    "streamed": lambda Ks: StreamedGrams(lambda: iter(Ks), len(Ks), len(Ks[0])),
+    "packed float64": lambda Ks: packed(Ks, "float64", False),
+    "packed float64 centred": lambda Ks: packed(Ks, "float64", True),
+    "packed float32": lambda Ks: packed(Ks, "float32", False),
+    "packed float32 centred": lambda Ks: packed(Ks, "float32", True),
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.parametrize("columns", [(), (3,)])
+def test_the_verbs_are_what_the_matrices_say(rng, matrices, name, columns):
+    stack = STACKS[name](matrices)
+    V = rng.normal(size=(30, *columns))
+    V -= V.mean(axis=0)  # what makes centring harmless
+    eta = np.array([0.3, 0.0, 2.0, 0.1, 1.0])
+    tolerance = dict(rtol=1e-6, atol=1e-4) if "32" in name else dict(rtol=1e-10, atol=1e-9)
+    K = sum(w * k for w, k in zip(eta, matrices, strict=True))
+    offset = stack.offset(eta, V)
+    np.testing.assert_allclose(stack.combine(eta) @ V + offset, K @ V, **tolerance)
+    np.testing.assert_allclose(np.tensordot(eta, stack.images(V), axes=1) + offset, K @ V, **tolerance)
+    energies = [0.5 * np.vdot(V, k @ V) for k in matrices]
+    np.testing.assert_allclose(stack.energies(V), energies, **tolerance)
+    assert stack.images(V).shape == (5, *V.shape)
+    assert (stack.n_kernels, stack.n_samples) == (5, 30)
+
+
+def test_only_float32_has_rounding_errors(matrices):
+    for name, make in STACKS.items():
+        errors = make(matrices).errors
+        assert (errors > 0).all() if "32" in name else not errors.any()
+        assert (errors <= 2.0**-24 * max(np.abs(K).max() for K in matrices)).all()
+
+
+def test_centring_saves_the_energies_of_wide_gaussians_in_float32(rng):
+    x = rng.normal(size=(200, 1))
+    K = np.exp(-((x - x.T) ** 2) / (2 * 64.0**2))
+    v = rng.normal(size=200)
+    v -= v.mean()
+    exact = 0.5 * v @ K @ v
+    plain = packed([K], "float32", False).energies(v)[0]
+    centred = packed([K], "float32", True).energies(v)[0]
+    assert abs(centred - exact) < 1e-5 * exact
+    assert abs(plain - exact) > 100 * abs(centred - exact)
+
+
+def test_dense_matrices_are_not_copied(matrices):
+    stack = store(lambda: iter(matrices), 30, 5, in_memory=True, centre=True, tol=1e-6)
+    assert all(held is given for held, given in zip(stack.matrices(), matrices, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "tol", "expected"),
+    [(60, 8, 1e-3, "float64"), (2000, 50, 1e-3, "float32"), (2000, 50, 1e-6, "float64")],
+)
+def test_precision_follows_size_and_tolerance(n, m, tol, expected):
+    assert precision(n, m, tol, "auto", 1e12) == expected
+
+
+def test_the_users_dtype_wins():
+    assert precision(60, 8, 1e-6, "float32", None) == "float32"
+    assert precision(2000, 50, 1e-3, "float64", 1e12) == "float64"
+
+
+def test_an_unknown_dtype_is_named():
+    with pytest.raises(ValueError, match="auto, float32, float64; got 'float16'"):
+        precision(60, 8, 1e-6, "float16", None)
+
+
+def test_float32_is_taken_when_float64_does_not_fit():
+    need32, need64 = packed_bytes(900, 2, 4), packed_bytes(900, 2, 8)
+    assert precision(900, 2, 1e-3, "auto", need64) == "float64"
+    assert precision(900, 2, 1e-3, "auto", 0.5 * (need32 + need64)) == "float32"
+
+
+def test_too_little_memory_is_refused_before_it_is_taken():
+    def never():
+        raise AssertionError("a matrix was asked for")
+
+    with pytest.raises(MemoryError, match=r"50 kernels of 20000 samples need .* GB.*but 1 GB may be used"):
+        store(never, 20_000, 50, in_memory=False, centre=True, tol=1e-3, memory_limit=1e9)
+
+
+def test_the_estimate_covers_what_is_really_taken(matrices):
+    stack = packed(matrices, "float32", True)
+    taken = stack.packed.nbytes + stack.means.nbytes + stack.errors.nbytes
+    assert taken <= packed_bytes(30, 5, 4) <= taken + 5 * 30 * 8 + 30**2 * 20
+
+
+def test_without_a_limit_the_budget_is_part_of_what_is_free():
+    assert 0 < budget(None) < free_bytes()
+    assert budget(123.0) == 123
+
+
+@pytest.mark.parametrize(("n", "text"), [(12, "12 B"), (3_400, "3.4 KB"), (5e6, "5 MB"), (1.25e10, "12.5 GB")])
+def test_bytes_are_written_as_people_read_them(n, text):
+    assert human(int(n)) == text

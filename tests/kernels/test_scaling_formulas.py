@@ -1,0 +1,136 @@
+"""Scalings against explicit feature maps: what happens to the vectors is what must happen to the kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelweave.kernels import Centering, Chain, UnitDiagonal, UnitMean, UnitTrace, UnitVariance
+
+
+@pytest.fixture
+def features():
+    """Training and new samples as explicit vectors; the new ones have another mean, size and number."""
+    rng = np.random.default_rng(4)
+    return rng.normal(2.0, 1.0, (25, 6)), rng.normal(-3.0, 5.0, (8, 6))
+
+
+def scaled(scaling, train, new):
+    fitted = scaling.fit(train @ train.T)
+    diagonal = (new**2).sum(axis=1)
+    return (
+        fitted.train(train @ train.T),
+        fitted.rows(new @ train.T, diagonal),
+        fitted.diagonal(diagonal, new @ train.T),
+    )
+
+
+def agrees(scaling, train, new, train_after, new_after):
+    K, rows, diagonal = scaled(scaling, train, new)
+    np.testing.assert_allclose(K, train_after @ train_after.T, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(rows, new_after @ train_after.T, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(diagonal, (new_after**2).sum(axis=1), rtol=1e-9, atol=1e-12)
+
+
+def test_centering_subtracts_the_training_mean_from_training_and_new_vectors(features):
+    train, new = features
+    mean = train.mean(axis=0)
+    agrees(Centering(), train, new, train - mean, new - mean)
+
+
+def test_centering_with_the_means_of_the_new_samples_would_be_something_else(features):
+    train, new = features
+    _, rows, _ = scaled(Centering(), train, new)
+    wrong = (new - new.mean(axis=0)) @ (train - train.mean(axis=0)).T
+    assert np.abs(rows - wrong).max() > 1.0
+
+
+def test_centering_is_pkp(features):
+    train, new = features
+    K, _, _ = scaled(Centering(), train, new)
+    P = np.eye(25) - np.ones((25, 25)) / 25
+    np.testing.assert_allclose(K, P @ (train @ train.T) @ P, atol=1e-10)
+    np.testing.assert_allclose(K.sum(axis=0), 0.0, atol=1e-9)
+
+
+def test_unit_diagonal_gives_every_vector_length_one(features):
+    train, new = features
+    lengths, new_lengths = np.linalg.norm(train, axis=1), np.linalg.norm(new, axis=1)
+    agrees(UnitDiagonal(), train, new, train / lengths[:, None], new / new_lengths[:, None])
+    K, _, diagonal = scaled(UnitDiagonal(), train, new)
+    np.testing.assert_array_equal(np.diagonal(K), 1.0)
+    np.testing.assert_array_equal(diagonal, 1.0)
+
+
+def test_unit_trace_divides_all_vectors_by_the_root_of_the_training_trace(features):
+    train, new = features
+    size = np.sqrt((train**2).sum())
+    agrees(UnitTrace(), train, new, train / size, new / size)
+    assert np.trace(scaled(UnitTrace(), train, new)[0]) == pytest.approx(1.0)
+
+
+def test_unit_mean_gives_training_vectors_a_mean_squared_length_of_one(features):
+    train, new = features
+    size = np.sqrt((train**2).sum(axis=1).mean())
+    agrees(UnitMean(), train, new, train / size, new / size)
+    assert np.trace(scaled(UnitMean(), train, new)[0]) == pytest.approx(25.0)
+
+
+def test_unit_variance_gives_training_vectors_a_total_variance_of_one(features):
+    train, new = features
+    size = np.sqrt(train.var(axis=0).sum())
+    agrees(UnitVariance(), train, new, train / size, new / size)
+    K, _, _ = scaled(UnitVariance(), train, new)
+    assert np.diagonal(K).mean() - K.mean() == pytest.approx(1.0)
+
+
+def test_a_chain_does_one_after_the_other(features):
+    train, new = features
+    mean = train.mean(axis=0)
+    t, s = train - mean, new - mean
+    t, s = t / np.linalg.norm(t, axis=1)[:, None], s / np.linalg.norm(s, axis=1)[:, None]
+    again = t.mean(axis=0)
+    size = np.sqrt(((t - again) ** 2).sum())
+    chain = Chain((Centering(), UnitDiagonal(), Centering(), UnitTrace()))
+    agrees(chain, train, new, (t - again) / size, (s - again) / size)
+
+
+def test_an_empty_chain_changes_nothing(features):
+    agrees(Chain(), *features, *features)
+
+
+def test_samples_at_the_origin_stay_there_under_unit_diagonal():
+    train = np.array([[3.0, 4.0], [0.0, 0.0]])
+    K, rows, diagonal = scaled(UnitDiagonal(), train, np.array([[0.0, 0.0], [2.0, 0.0]]))
+    np.testing.assert_array_equal(K, [[1.0, 0.0], [0.0, 0.0]])
+    np.testing.assert_allclose(rows, [[0.0, 0.0], [0.6, 0.0]])
+    np.testing.assert_array_equal(diagonal, [0.0, 1.0])
+
+
+@pytest.mark.parametrize("scaling", [UnitTrace(), UnitMean(), UnitVariance(), UnitDiagonal(), Centering()])
+def test_a_zero_kernel_stays_zero(scaling):
+    fitted = scaling.fit(np.zeros((4, 4)))
+    np.testing.assert_array_equal(fitted.train(np.zeros((4, 4))), 0.0)
+    np.testing.assert_array_equal(fitted.rows(np.zeros((2, 4)), np.zeros(2)), 0.0)
+
+
+@pytest.mark.parametrize("value", [0.1, 1.0, 1e9 / 7.0])
+def test_a_constant_kernel_is_exactly_zero_once_centred_so_that_rounding_is_never_blown_up(value):
+    constant = np.full((9, 9), value)
+    chain = Chain((Centering(), UnitTrace())).fit(constant)
+    np.testing.assert_array_equal(chain.train(constant), 0.0)
+    np.testing.assert_array_equal(chain.rows(np.full((3, 9), value)), 0.0)
+
+
+@pytest.mark.parametrize("value", [0.1, 1.0, 1e9 / 7.0])
+def test_unit_variance_leaves_a_kernel_without_variance_as_it_is(value):
+    constant = np.full((9, 9), value)
+    np.testing.assert_array_equal(UnitVariance().fit(constant).train(constant), constant)
+
+
+def test_a_training_sample_at_the_mean_has_zero_rows_after_centring_and_unit_diagonal():
+    train = np.array([[0.1, 0.3], [0.5, 0.7], [0.3, 0.5]])  # the third is the mean of all
+    K, _, diagonal = scaled(Chain((Centering(), UnitDiagonal())), train, train[2:])
+    np.testing.assert_array_equal(K[2], 0.0)
+    np.testing.assert_array_equal(diagonal, 0.0)
+    np.testing.assert_allclose(K[:2, :2], [[1.0, -1.0], [-1.0, 1.0]], rtol=1e-12)

@@ -1,0 +1,161 @@
+"""Naive twins of the compiled loops: each does by plain loops what its name says."""
+
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+
+from .cones import factor, solve
+
+
+class SmoSolution(NamedTuple):
+    """The minimiser and the minimum of a box-constrained quadratic."""
+
+    v: np.ndarray
+    value: float
+
+
+class PrimalValue(NamedTuple):
+    """A primal objective at its best bias."""
+
+    value: float
+    bias: float
+
+
+class NuPrimalValue(NamedTuple):
+    """The primal objective of the nu form at its best bias and margin."""
+
+    value: float
+    bias: float
+    rho: float
+
+
+def pack(K, centre=False, dtype=np.float64):
+    """Return the lower triangle row by row: element (i, j), j <= i, at i (i + 1) / 2 + j.
+
+    Centring (row, column and grand means) happens in double precision; only the result is rounded to dtype.
+    """
+    K = np.array(K, dtype=np.float64)
+    n = len(K)
+    if centre:
+        means = [sum(K[i, j] for j in range(n)) / n for i in range(n)]
+        grand = sum(means) / n
+        K = np.array([[K[i, j] - means[i] - means[j] + grand for j in range(n)] for i in range(n)])
+    return np.array([K[i, j] for i in range(n) for j in range(i + 1)], dtype=dtype)
+
+
+def unpack(packed):
+    """Return the full symmetric matrix of one packed triangle, in double precision."""
+    n = round((np.sqrt(8 * len(packed) + 1) - 1) / 2)
+    K = np.empty((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            K[i, j] = K[j, i] = packed[i * (i + 1) // 2 + j]
+    return K
+
+
+def combine(packed, eta):
+    """Return sum_m eta_m K_m as a full symmetric matrix."""
+    total = 0.0
+    for one, weight in zip(packed, eta, strict=True):
+        total = total + weight * unpack(one)
+    return total
+
+
+def images(packed, V):
+    """Return K_m V for every kernel: shape (M, n, k) for V of shape (n, k), k = 1 for a vector."""
+    V = np.asarray(V, dtype=np.float64).reshape(len(V), -1)
+    n, k = V.shape
+    result = np.zeros((len(packed), n, k))
+    for m, one in enumerate(packed):
+        K = unpack(one)
+        for i in range(n):
+            for c in range(k):
+                result[m, i, c] = sum(K[i, j] * V[j, c] for j in range(n))
+    return result
+
+
+def energies(packed, V):
+    """Return tr(V' K_m V) / 2 for every kernel."""
+    V = np.asarray(V, dtype=np.float64).reshape(len(V), -1)
+    return np.array(
+        [0.5 * sum(V[i, c] * image[i, c] for i, c in np.ndindex(*V.shape)) for image in images(packed, V)]
+    )
+
+
+def smo_solution(K, s, diag, lo, hi, group, total):
+    """Minimise v'(K + diag(d))v / 2 - s'v over lo <= v <= hi with sum of v over group g = total[g].
+
+    `group` holds one group number per variable (negative: in no group); bounds may be infinite.
+    """
+    n = len(K)
+    s, diag, lo, hi = (np.broadcast_to(np.asarray(x, dtype=np.float64), (n,)) for x in (s, diag, lo, hi))
+    group = np.broadcast_to(np.asarray(group), (n,))
+    v = cp.Variable(n)
+    constraints = [v[side] >= lo[side] for side in [np.isfinite(lo)] if side.any()]
+    constraints += [v[side] <= hi[side] for side in [np.isfinite(hi)] if side.any()]
+    constraints += [cp.sum(v[group == g]) == wanted for g, wanted in enumerate(np.atleast_1d(total))]
+    Q = np.asarray(K, dtype=np.float64) + np.diag(diag)
+    value = solve(cp.Problem(cp.Minimize(cp.sum_squares(factor(Q).T @ v) / 2.0 - s @ v), constraints))
+    return SmoSolution(v.value, value)
+
+
+def hinge_primal(K, v, y, C):
+    """Return min over b of v'Kv / 2 + sum_i C_i max(0, 1 - y_i (f_i + b)), f = Kv.
+
+    The minimum of a convex piecewise linear function lies at one of its kinks b = y_i - f_i.
+    """
+    f, half_norm, C = _scores(K, v, C)
+
+    def value(b):
+        return half_norm + sum(C[i] * max(0.0, 1.0 - y[i] * (f[i] + b)) for i in range(len(f)))
+
+    return PrimalValue(*min((value(y[i] - f[i]), y[i] - f[i]) for i in range(len(f))))
+
+
+def squared_hinge_primal(K, v, y, C):
+    """Return min over b of v'Kv / 2 + sum_i (C_i / 2) max(0, 1 - y_i (f_i + b))^2, f = Kv.
+
+    Between two kinks the violators are fixed and their best b is the C-weighted mean of y_i - f_i.
+    """
+    f, half_norm, C = _scores(K, v, C)
+    n = len(f)
+
+    def value(b):
+        return half_norm + sum(C[i] / 2.0 * max(0.0, 1.0 - y[i] * (f[i] + b)) ** 2 for i in range(n))
+
+    kinks = sorted(y[i] - f[i] for i in range(n))
+    candidates = list(kinks)
+    for low, high in zip([kinks[0] - 1.0, *kinks], [*kinks, kinks[-1] + 1.0], strict=True):
+        inside = (low + high) / 2.0
+        violators = [i for i in range(n) if 1.0 - y[i] * (f[i] + inside) > 0.0]
+        mass = sum(C[i] for i in violators)
+        if mass > 0.0:
+            candidates.append(sum(C[i] * (y[i] - f[i]) for i in violators) / mass)
+    return PrimalValue(*min((value(b), b) for b in candidates))
+
+
+def nu_primal(K, v, y, nu):
+    """Return min over b and rho of v'Kv / 2 + sum_i max(0, rho - y_i (f_i + b)) / (nu n) - rho, f = Kv.
+
+    With rho - b = u and rho + b = w it splits into two piecewise linear functions with kinks at y_i f_i. The
+    minimum is -inf when nu exceeds twice the share of the smaller class.
+    """
+    n = len(y)
+    f, half_norm, C = _scores(K, v, 1.0 / (nu * n))
+    ends, total = [], half_norm
+    for sign in (1.0, -1.0):
+        margins = [y[i] * f[i] for i in range(n) if y[i] == sign]
+        if len(margins) * C[0] < 0.5 * (1.0 - 1e-12):
+            return NuPrimalValue(-np.inf, np.nan, np.inf)
+        best, end = min((sum(C[0] * max(0.0, u - x) for x in margins) - u / 2.0, u) for u in margins)
+        ends.append(end)
+        total += best
+    return NuPrimalValue(total, (ends[1] - ends[0]) / 2.0, (ends[0] + ends[1]) / 2.0)
+
+
+def _scores(K, v, C):
+    """Return f = Kv, v'Kv / 2 and C as one number per sample."""
+    n = len(v)
+    f = [sum(K[i][j] * v[j] for j in range(n)) for i in range(n)]
+    return f, 0.5 * sum(v[i] * f[i] for i in range(n)), np.broadcast_to(np.asarray(C, dtype=np.float64), (n,))

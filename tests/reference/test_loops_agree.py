@@ -1,0 +1,131 @@
+"""The naive loops against one-line numpy, scipy and duality."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize_scalar
+from sklearn.svm import SVC
+
+from . import loops, problems
+
+N = 15
+
+
+@pytest.fixture
+def kernels():
+    Ks, y = problems.random_problem(1, N, 4)
+    return Ks, y
+
+
+def test_packing_puts_the_lower_triangle_row_by_row(kernels):
+    K = kernels[0][0]
+    packed = loops.pack(K)
+    assert np.array_equal(packed, K[np.tril_indices(N)])
+    assert packed[7 * 8 // 2 + 3] == K[7, 3]
+    assert np.array_equal(loops.unpack(packed), K)
+
+
+def test_centring_comes_before_rounding(kernels):
+    K = kernels[0][0] + 1e6
+    P = np.eye(N) - 1.0 / N
+    packed = loops.pack(K, centre=True, dtype=np.float32)
+    assert packed.dtype == np.float32
+    assert packed == pytest.approx((P @ K @ P)[np.tril_indices(N)], abs=1e-6)
+
+
+def test_combinations_images_and_energies_are_matrix_products(kernels):
+    Ks, _ = kernels
+    rng = np.random.default_rng(0)
+    V, eta = rng.standard_normal((N, 3)), rng.random(4)
+    packed = np.array([loops.pack(K) for K in Ks])
+    assert loops.combine(packed, eta) == pytest.approx(np.einsum("m,mij->ij", eta, Ks))
+    assert loops.images(packed, V) == pytest.approx(np.einsum("mij,jk->mik", Ks, V))
+    assert loops.energies(packed, V) == pytest.approx([np.trace(V.T @ K @ V) / 2.0 for K in Ks])
+    assert loops.images(packed, V[:, 0]).shape == (4, N, 1)
+
+
+def test_the_box_quadratic_is_the_machine_of_scikit_learn(kernels):
+    Ks, y = kernels
+    machine = SVC(C=2.0, kernel="precomputed", tol=1e-9).fit(Ks[0], y)
+    v = np.zeros(N)
+    v[machine.support_] = machine.dual_coef_[0]
+    lo, hi = np.minimum(0.0, 2.0 * y), np.maximum(0.0, 2.0 * y)
+    solution = loops.smo_solution(Ks[0], y, 0.0, lo, hi, np.zeros(N, int), [0.0])
+    assert solution.v == pytest.approx(v, abs=1e-5)
+    assert solution.value == pytest.approx(v @ Ks[0] @ v / 2.0 - np.abs(v).sum(), rel=1e-7)
+
+
+def test_a_free_quadratic_solves_the_linear_system(kernels):
+    K, s = kernels[0][0], np.linspace(-1.0, 1.0, N)
+    diag = np.linspace(0.5, 2.0, N)
+    expected = np.linalg.solve(K + np.diag(diag), s)
+    solution = loops.smo_solution(K, s, diag, -np.inf, np.inf, -1, [])
+    assert solution.v == pytest.approx(expected, abs=1e-5)
+    assert solution.value == pytest.approx(-s @ expected / 2.0, rel=1e-7)
+
+
+def test_hinge_duality_closes_at_the_solution(kernels):
+    Ks, y = kernels
+    C = np.linspace(0.5, 2.0, N)
+    v, value = loops.smo_solution(
+        Ks[0], y, 0.0, np.minimum(0, C * y), np.maximum(0, C * y), np.zeros(N, int), [0.0]
+    )
+    assert loops.hinge_primal(Ks[0], v, y, C).value == pytest.approx(-value, rel=1e-6)
+
+
+def test_squared_hinge_duality_closes_at_the_solution(kernels):
+    Ks, y = kernels
+    C = np.linspace(0.5, 2.0, N)
+    lo, hi = np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0)
+    v, value = loops.smo_solution(Ks[0], y, 1.0 / C, lo, hi, np.zeros(N, int), [0.0])
+    assert loops.squared_hinge_primal(Ks[0], v, y, C).value == pytest.approx(-value, rel=1e-6)
+
+
+def test_nu_duality_closes_at_the_solution(kernels):
+    Ks, y = kernels
+    C = 1.0 / (0.4 * N)
+    group = np.where(y > 0, 0, 1)  # y'alpha = 0 and 1'alpha = 1: each class holds one half
+    v, value = loops.smo_solution(
+        Ks[0], 0.0, 0.0, np.minimum(0, C * y), np.maximum(0, C * y), group, [0.5, -0.5]
+    )
+    assert loops.nu_primal(Ks[0], v, y, 0.4).value == pytest.approx(-value, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_bias_is_the_best_bias(kernels, seed):
+    Ks, y = kernels
+    v = np.random.default_rng(seed).standard_normal(N)
+    C = np.linspace(0.1, 2.0, N)
+    f, half_norm = Ks[1] @ v, v @ Ks[1] @ v / 2.0
+
+    value, bias = loops.hinge_primal(Ks[1], v, y, C)
+    # variables: slacks, b
+    program = linprog(
+        np.r_[C, 0.0], -np.c_[np.eye(N), y], y * f - 1.0, bounds=[(0, None)] * N + [(None, None)]
+    )
+    assert value == pytest.approx(half_norm + program.fun, rel=1e-9)
+    assert value == pytest.approx(half_norm + C @ np.maximum(0.0, 1.0 - y * (f + bias)))
+
+    value, bias = loops.squared_hinge_primal(Ks[1], v, y, C)
+    search = minimize_scalar(
+        lambda b: C @ np.maximum(0.0, 1.0 - y * (f + b)) ** 2 / 2.0, bracket=(-1.0, 1.0), tol=1e-12
+    )
+    assert value == pytest.approx(half_norm + search.fun, rel=1e-9)
+    assert bias == pytest.approx(search.x, abs=1e-5)
+
+    value, bias, rho = loops.nu_primal(Ks[1], v, y, 0.3)
+    c = 1.0 / (0.3 * N)
+    # variables: slacks, b, rho
+    program = linprog(
+        np.r_[np.full(N, c), 0.0, -1.0],
+        np.c_[-np.eye(N), -y, np.ones(N)],
+        y * f,
+        bounds=[(0, None)] * N + [(None, None)] * 2,
+    )
+    assert value == pytest.approx(half_norm + program.fun, rel=1e-9)
+    assert value == pytest.approx(half_norm + c * np.maximum(0.0, rho - y * (f + bias)).sum() - rho)
+
+
+def test_a_nu_beyond_the_smaller_class_has_no_minimum(kernels):
+    Ks, y = kernels
+    y = np.where(np.arange(N) < 3, 1.0, -1.0)
+    assert loops.nu_primal(Ks[0], np.zeros(N), y, 0.5).value == -np.inf

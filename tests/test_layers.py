@@ -1,0 +1,76 @@
+"""Imports go one way: kernels -> gram -> bank; geometry and learners on their own; solvers see protocols."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import kernelweave
+
+ROOT = Path(kernelweave.__file__).parent
+FOUNDATION = {"_part", "_typing", "_core", "errors"}
+MAY_IMPORT = {
+    "kernels": set(),
+    "gram": {"kernels"},
+    "bank": {"kernels", "gram"},
+    "geometry": set(),
+    "learners": set(),
+    "solvers": set(),
+    "estimators": {"kernels", "gram", "bank", "geometry", "learners", "solvers"},
+    "presets": {"estimators"},
+    "demo": {"bank", "estimators", "geometry", "kernels", "learners", "solvers"},
+    "cli": {"demo"},
+}
+# What solvers may know of other layers: protocols, and the plain result a learner hands back.
+PROTOCOLS = {
+    "kernelweave.geometry.protocol",
+    "kernelweave.gram.protocol",
+    "kernelweave.learners.protocol",
+    "kernelweave.learners.machine",
+}
+
+
+def modules():
+    return sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def layer(name):
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_module_imports_only_from_the_layers_below_it(path):
+    own = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    if own in FOUNDATION:
+        return
+    for name in imported(path):
+        if not name.startswith("kernelweave."):
+            continue
+        used = layer(name)
+        if used in FOUNDATION | {own, "__version__"}:
+            continue
+        if own == "solvers":
+            assert any(name.startswith(p) for p in PROTOCOLS), f"{path.name} imports {name}: not a protocol"
+        else:
+            assert used in MAY_IMPORT[own], f"{own} may not import {name}"
+
+
+def test_every_layer_is_in_the_table():
+    found = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in modules()}
+    assert found - FOUNDATION == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_stay_small(path):
+    assert len(path.read_text().splitlines()) <= 400
