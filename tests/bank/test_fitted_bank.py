@@ -219,6 +219,14 @@ def test_sparse_tables_give_what_dense_tables_give():
             np.testing.assert_allclose(K, L, rtol=1e-9)
 
 
+def test_sparse_new_rows_are_read_by_kernels_that_were_trained_on_dense_ones():
+    fitted = KernelBank([ChiSquared(), FromFunction(lambda X, Z: X @ Z.T)]).fit(np.abs(TRAIN))
+    for (_, K), (_, L) in zip(
+        fitted.cross(np.abs(NEW)), fitted.cross(sparse.csr_array(np.abs(NEW))), strict=True
+    ):
+        np.testing.assert_array_equal(K, L)
+
+
 def test_named_columns_are_found_by_name_in_new_frames():
     frame = pd.DataFrame(TRAIN, columns=list("abcde"))
     fitted = KernelBank([Entry(Linear(), columns=["b", "d"])]).fit(frame)

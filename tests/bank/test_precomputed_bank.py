@@ -98,6 +98,20 @@ def test_scalings_are_learnt_on_the_training_block_and_applied_to_new_rows():
         assert np.trace(K) == pytest.approx(1.0)
 
 
+def test_a_scaling_is_learnt_once_per_matrix():
+    fits = []
+
+    class Counted(UnitTrace):
+        def fit(self, K):
+            fits.append(len(K))
+            return super().fit(K)
+
+    fitted = PrecomputedBank(scaling=Counted()).fit(KS)
+    list(fitted.grams())
+    list(fitted.cross(ROWS))
+    assert fits == [12, 12, 12]
+
+
 def test_only_the_kernels_and_training_samples_asked_for_are_returned():
     fitted = PrecomputedBank(scaling=UnitTrace()).fit(KS)
     columns = np.array([5, 0])

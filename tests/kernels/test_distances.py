@@ -69,6 +69,20 @@ def test_constant_data_learn_a_gamma_of_one(value):
     assert Gaussian().resolve(X[:1]).rate == 1.0
 
 
+def test_sparse_rows_with_unsorted_columns_still_give_exactly_symmetric_matrices():
+    rng = np.random.default_rng(6)
+    dense = rng.normal(size=(15, 40))
+    order = np.argsort(rng.random(dense.shape), axis=1)
+    indptr = np.arange(0, dense.size + 1, 40)
+    X = sparse.csr_matrix(
+        (np.take_along_axis(dense, order, axis=1).ravel(), order.ravel(), indptr), shape=dense.shape
+    )
+    assert not X.has_sorted_indices
+    for function in (inner_products, squared_euclidean):
+        np.testing.assert_array_equal(function(X), function(X).T)
+        np.testing.assert_allclose(function(X), function(dense), atol=1e-12)
+
+
 def test_the_mean_ignores_the_order_of_magnitude_of_a_constant_column():
     X = np.random.default_rng(2).normal(size=(20, 2)) * 1e-3
     shifted = np.column_stack([X, np.full(20, 1e9 / 3.0)])

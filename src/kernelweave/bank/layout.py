@@ -103,9 +103,7 @@ class Layout:
         if entry.view not in self.tables:
             name = entry.view or ""
             raise ValueError(f"{entry.kernel.label} needs the name of a view; {self._advice(name)}")
-        width = int(self.tables[entry.view].shape[1])
-        sliced = self.origin is not None and width == self.origin[1]
-        return PairwiseBlock(entry.view or WHOLE, entry.view, self.n_samples, self.origin if sliced else None)
+        return PairwiseBlock(entry.view or WHOLE, entry.view, self.n_samples, self.origin)
 
     def _label(self, entry: Entry, part: Columns) -> str:
         if entry.columns is None:

@@ -152,4 +152,4 @@ def as_rows(key: Any, n: int) -> slice | Indices:
         raise IndexError(
             f"Row {rows.max() if rows.max() >= n else rows.min()} is out of range for {n} samples."
         )
-    return np.where(rows < 0, rows + n, rows).astype(np.intp)
+    return rows.astype(np.intp)

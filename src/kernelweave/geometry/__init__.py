@@ -7,7 +7,14 @@ from kernelweave.geometry.fenchel import fenchel_young_gap
 from kernelweave.geometry.group_box import GroupBox
 from kernelweave.geometry.lp_ball import LpBall
 from kernelweave.geometry.power_simplex import PowerSimplex
-from kernelweave.geometry.protocol import Models, Projects, Reweights, WeightGeometry
+from kernelweave.geometry.protocol import (
+    Models,
+    Polyhedral,
+    Projects,
+    Reduces,
+    Reweights,
+    WeightGeometry,
+)
 from kernelweave.geometry.ridge_simplex import RidgeSimplex
 from kernelweave.geometry.simplex import Simplex
 from kernelweave.geometry.uniform import Uniform
@@ -20,8 +27,10 @@ __all__ = [
     "GroupBox",
     "LpBall",
     "Models",
+    "Polyhedral",
     "PowerSimplex",
     "Projects",
+    "Reduces",
     "Reweights",
     "RidgeSimplex",
     "Simplex",

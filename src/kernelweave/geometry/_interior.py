@@ -17,7 +17,8 @@ from kernelweave._typing import Matrix, Vector
 
 MAX_ITER = 40
 TOLERANCE = 1e-12  # of the duality gap, relative to the largest slope
-SLACKER_TOLERANCE = 1e-9  # of feasibility and slopes, where ill-conditioned systems may stall
+ERROR_TOLERANCE = 1e-10  # of feasibility and slopes, likewise
+STALLED = 1e-16  # a gap this small with larger errors: the systems have no more digits to give
 TO_THE_WALL = 0.995  # of the way to the nearest bound: the usual caution
 SMALLEST_ROOM = 1e-6  # of a constraint at the start
 RIDGE = 1e-14  # relative to the diagonal, against rounding in the last systems
@@ -76,15 +77,16 @@ def minimise(
         local = describe(x, u[n_bounds:])
         system = _System(v, u, _rooms(x, cap, local) - v, local.gradients, float(x.sum()) - 1.0 if keep_mass else None)
         slope = H @ x - b + local.slope - system.pull(u) + level
-        if float(v @ u) <= TOLERANCE and float(np.abs(slope) @ x) + system.violation <= SLACKER_TOLERANCE:
+        gap, error = float(v @ u), float(np.abs(slope) @ x) + system.violation
+        if gap <= TOLERANCE and (error <= ERROR_TOLERANCE or gap <= STALLED):
             break
         factor, failed = dpotrf(system.matrix(H + local.curvature), lower=1)
         if failed:
             break
         step = system.step(factor, slope, np.zeros_like(v))
         length = min(1.0, _reach(v, step.v), _reach(u, step.u))
-        centring = (float((v + length * step.v) @ (u + length * step.u)) / float(v @ u)) ** 3
-        step = system.step(factor, slope, centring * float(v @ u) / len(v) - step.v * step.u)
+        centring = (float((v + length * step.v) @ (u + length * step.u)) / gap) ** 3
+        step = system.step(factor, slope, centring * gap / len(v) - step.v * step.u)
         length = min(1.0, TO_THE_WALL * min(_reach(v, step.v), _reach(u, step.u)))
         v, u, level = v + length * step.v, u + length * step.u, level + length * step.level
     x, at_zero = v[:n], u[:n]

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelweave._typing import Vector
 from kernelweave.geometry._capped import project
-from kernelweave.geometry._roots import increasing_root, two_power_root
+from kernelweave.geometry._roots import increasing_root, two_power_root, unit_mass
 
 TINY_MASS = 1e-100  # keeps the reciprocal of a vanishing mass finite; far from any root
 
@@ -38,10 +38,10 @@ def reweight(norms: Vector, kappa: float, p: float) -> Vector:
         # mass^-2 is linear in the level where the norms rule: Newton's method is then exact.
         return mass**-2.0 - 1.0, 2.0 * mass**-3.0 * slope
 
-    low = -(float(n) ** (1.0 - p))  # every weight is at least 1/n here
-    high = float(np.sqrt(c).sum()) ** 2  # the weights are at most sqrt(c / level)
-    x = weights(increasing_root(excess, low, high))
-    return x / x.sum()
+    low = -(float(n) ** (1.0 - p))  # every weight is at least 1/n here ...
+    high = float(np.sqrt(c).sum()) ** 2  # ... and at most sqrt(c / level) here
+    # Either end may be the root, of negligible or of ruling norms: twice the bracket keeps it inside.
+    return unit_mass(weights, increasing_root(excess, 2.0 * low, 2.0 * high), rising=False)
 
 
 def maximizer(h: Vector, kappa: float, p: float) -> Vector:
@@ -55,9 +55,11 @@ def maximizer(h: Vector, kappa: float, p: float) -> Vector:
         # mass^(p-1) is linear in t where all h are equal: Newton's method is then exact.
         return mass ** (p - 1.0) - 1.0, mass ** (p - 2.0) * float((x ** (s - 1.0)).sum())
 
-    t = increasing_root(excess, float(len(h)) ** (1.0 - p), 1.0)
-    x = np.maximum(t - below, 0.0) ** s
-    return x / x.sum()
+    def weights(t: float) -> Vector:
+        return np.asarray(np.maximum(t - below, 0.0) ** s)
+
+    # The largest weight lies between 1/n and 1.
+    return unit_mass(weights, increasing_root(excess, float(len(h)) ** (1.0 - p), 1.0), rising=True)
 
 
 def prox(z: Vector, weight: float, p: float) -> Vector:
@@ -78,9 +80,8 @@ def prox(z: Vector, weight: float, p: float) -> Vector:
         positive = x[x > 0.0]
         return float(x.sum()) - 1.0, float((1.0 / (1.0 + weight * (p - 1.0) * positive ** (p - 2.0))).sum())
 
-    low = 1.0 / n + weight * float(n) ** (1.0 - p)  # the largest weight is at least 1/n ...
-    x = weights(increasing_root(excess, low, 1.0 + weight))  # ... and at most 1
-    return x / x.sum()
+    low = 1.0 / n + weight * float(n) ** (1.0 - p)  # the largest weight lies between 1/n and 1
+    return unit_mass(weights, increasing_root(excess, low, 1.0 + weight), rising=True)
 
 
 def shrink(w: Vector, weight: float, p: float) -> Vector:

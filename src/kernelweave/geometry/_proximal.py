@@ -12,6 +12,7 @@ from kernelweave._typing import Matrix, Vector
 MAX_ITER = 5000
 CHECK_EVERY = 20  # the gap costs as much as a step
 STEP_TOLERANCE = 1e-12  # of a proximal step, relative to the largest weight
+ROUNDING = 1e-12  # of the gap in a stiff model, relative to its curvature
 GAP_TOLERANCE = 1e-11  # of the model's own duality gap, relative to the energy spent
 
 
@@ -29,25 +30,22 @@ def minimise_model(geometry: Proximable, start: Vector, eta: Vector, h: Vector, 
     Notes
     -----
     The momentum restarts when it points uphill (O'Donoghue and Candes), which adapts to the unknown strong
-    convexity. The stop is the model's own Fenchel-Young gap: the energies of the model at x are its
-    negative slopes h - H(x - eta).
+    convexity. The stop is the model's own Fenchel-Young gap, with h - H(x - eta) as its energies.
     """
     last = len(h) - 1
-    curvature = float(eigh(H, eigvals_only=True, subset_by_index=(last, last))[0])
+    top = float(eigh(H, eigvals_only=True, subset_by_index=(last, last))[0])
     # A linear model has no natural step: take one that carries the largest energy far beyond the set.
-    curvature = max(curvature, 1e-6 * float(np.abs(h).max()), float(np.finfo(np.float64).tiny))
-    enough = GAP_TOLERANCE * float(np.abs(h) @ np.abs(eta))
-    if _gap(geometry, start, h - H @ (start - eta)) <= enough:
-        return start
-    step, t, x = 1.0 / curvature, 1.0, start
-    y = x
+    step = 1.0 / max(top, 1e-6 * float(np.abs(h).max()), float(np.finfo(np.float64).tiny))
+    x = y = start
+    t = 1.0
     for i in range(MAX_ITER):
-        energies = h - H @ (y - eta)
-        new = geometry.prox(y + step * energies, step)
+        new = geometry.prox(y + step * (h - H @ (y - eta)), step)
         if np.abs(new - y).max() <= STEP_TOLERANCE * np.abs(new).max():
             return new
-        if i % CHECK_EVERY == CHECK_EVERY - 1 and _gap(geometry, new, h - H @ (new - eta)) <= enough:
-            return new
+        if i % CHECK_EVERY == 0:
+            for candidate in (new, x):  # a start that is already good may not bear a step
+                if is_solved(geometry, candidate, eta, h, H):
+                    return candidate
         uphill = (y - new) @ (new - x) > 0.0
         t_new = 1.0 if uphill else 0.5 + np.sqrt(0.25 + t * t)
         y = new if uphill else new + ((t - 1.0) / t_new) * (new - x)
@@ -55,5 +53,9 @@ def minimise_model(geometry: Proximable, start: Vector, eta: Vector, h: Vector, 
     return x
 
 
-def _gap(geometry: Proximable, x: Vector, energies: Vector) -> float:
-    return geometry.value(x) + geometry.conjugate(energies) - float(x @ energies)
+def is_solved(geometry: Proximable, x: Vector, eta: Vector, h: Vector, H: Matrix) -> bool:
+    """Tell whether x minimises the model, by the model's own Fenchel-Young gap."""
+    energies = h - H @ (x - eta)
+    gap = geometry.value(x) + geometry.conjugate(energies) - float(x @ energies)
+    scale = GAP_TOLERANCE * float(np.abs(h) @ np.abs(eta)) + ROUNDING * float(np.diagonal(H).max())
+    return gap <= scale

@@ -9,26 +9,31 @@ import numpy as np
 from kernelweave._typing import Vector
 
 EPS = float(np.finfo(np.float64).eps)
+CLOSE = 1e-9  # a Newton step this small leaves an error of its square
+NEGLIGIBLE = 1e-12  # a mass this close to 1 is scaled, which moves no weight noticeably
 MAX_ITER = 200  # bisection alone halves any bracket of doubles to one ulp in about this many
 
 
 def increasing_root(fun: Callable[[float], tuple[float, float]], low: float, high: float) -> float:
     """Return the root in [low, high] of an increasing function given as ``t -> (value, slope)``.
 
-    Newton steps, replaced by a bisection whenever one leaves the bracket or is not half the one before;
-    a wrong or infinite slope costs time, never the root.
+    The value is expected in units of one (a mass minus 1, say). Newton steps, replaced by a bisection
+    whenever one leaves the bracket or is not half the one before; a wrong or infinite slope costs time,
+    never the root.
     """
     t, last_move = 0.5 * (low + high), high - low
     for _ in range(MAX_ITER):
         value, slope = fun(t)
-        if value == 0.0:
+        if abs(value) <= 4.0 * EPS:
             break
         low, high = (t, high) if value < 0.0 else (low, t)
         new = t - value / slope if 0.0 < slope < np.inf else np.inf
+        if low < new < high and abs(new - t) <= CLOSE * abs(t) and abs(value) <= CLOSE:
+            return new
         if not low < new < high or abs(new - t) > 0.5 * abs(last_move):
             new = _middle(low, high)
         t, last_move = new, new - t
-        if abs(last_move) <= 2.0 * EPS * abs(t):
+        if abs(last_move) <= EPS * abs(t):
             break
     return t
 
@@ -36,6 +41,26 @@ def increasing_root(fun: Callable[[float], tuple[float, float]], low: float, hig
 def _middle(low: float, high: float) -> float:
     """Return a point between: the geometric mean where the bracket spans orders of magnitude."""
     return float(np.sqrt(low) * np.sqrt(high)) if 0.0 < 16.0 * low < high else 0.5 * (low + high)
+
+
+def unit_mass(weights: Callable[[float], Vector], t: float, *, rising: bool) -> Vector:
+    """Return weights(t), t nearly a root of their mass minus 1, with a mass of 1.
+
+    Where the mass jumps over 1 between neighbouring floats the weights on both sides are blended.
+    """
+    x = weights(t)
+    shortage = 1.0 - float(x.sum())
+    if abs(shortage) <= NEGLIGIBLE:
+        return x / x.sum()
+    towards = 1.0 if (shortage > 0.0) == rising else -1.0
+    width = float(np.spacing(abs(t)))
+    for _ in range(MAX_ITER):
+        other = weights(t + towards * width)
+        gain = float(other.sum() - x.sum())
+        if abs(gain) >= abs(shortage):
+            return x + (shortage / gain) * (other - x)
+        width *= 2.0
+    return x / x.sum()
 
 
 def two_power_root(a: float, j: float, b: float, k: float, c: Vector) -> Vector:
@@ -63,6 +88,6 @@ def two_power_root(a: float, j: float, b: float, k: float, c: Vector) -> Vector:
         drop = np.zeros_like(x)
         np.divide(x * excess, j * first + k * second, out=drop, where=excess > 0.0)
         x = x - drop
-        if np.all(drop <= 4.0 * EPS * x):
+        if np.all(drop <= CLOSE * x):
             break
     return x

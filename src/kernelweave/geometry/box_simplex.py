@@ -70,6 +70,9 @@ class BoxSimplex(Geometry):
     def reweight(self, norms: Vector) -> Vector:
         return _capped.share(norms, self.cap(len(norms)))
 
+    def linear_bounds(self, n_kernels: int) -> list[tuple[float, float]]:
+        return [(0.0, self.cap(n_kernels))] * n_kernels
+
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         return _quadratic.model_step(eta, h, H, self.cap(len(h)))
 

@@ -12,6 +12,7 @@ from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegati
 from kernelweave.geometry._interior import Boundary
 from kernelweave.geometry._proximal import minimise_model
 from kernelweave.geometry._roots import increasing_root, two_power_root
+from kernelweave.geometry.lp_ball import LpBall
 
 
 @dataclass
@@ -107,6 +108,8 @@ class ElasticNetBall(Geometry):
         return self._retract(eta)
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        if self.v in (0.0, 1.0):
+            return LpBall(2.0 - self.v).model_step(eta, h, H)
         inside = 0.9 * self.start(len(h))
         x = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1).x
         return minimise_model(self, self.project(x), eta, h, H)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import Indices, Matrix, Vector
-from kernelweave.geometry import _capped, _group_interior
+from kernelweave.geometry import _capped, _group_interior, _quadratic
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
-from kernelweave.geometry._proximal import minimise_model
+from kernelweave.geometry._proximal import is_solved, minimise_model
 
 
 @dataclass
@@ -75,7 +75,12 @@ class GroupBox(Geometry):
         return self._directed(np.where(even, 1.0, direction), shares)
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        x = _group_interior.minimise(H, h + H @ eta, self._index(len(h)), self.theta)
+        n, index = len(h), self._index(len(h))
+        if index.max() + 1 == n and not _capped.has_room(self.theta, n):  # single kernels: a capped simplex
+            x = _quadratic.model_step(eta, h, H, min(self.theta, 1.0))
+            if is_solved(self, x, eta, h, H):
+                return x
+        x = _group_interior.minimise(H, h + H @ eta, index, self.theta)
         return minimise_model(self, self.project(x), eta, h, H)
 
     def check(self, n_kernels: int) -> None:

@@ -71,7 +71,7 @@ class PowerSimplex(Geometry):
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         x = _interior.minimise(H, h + H @ eta, self.start(len(h)), describe=self._describe, keep_mass=True).x
-        return minimise_model(self, self.project(x), eta, h, H)
+        return minimise_model(self, x / x.sum(), eta, h, H)
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)

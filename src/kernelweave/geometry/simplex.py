@@ -51,5 +51,17 @@ class Simplex(Geometry):
     def reweight(self, norms: Vector) -> Vector:
         return _capped.share(norms, 1.0)
 
+    def linear_bounds(self, n_kernels: int) -> list[tuple[float, float]]:
+        return [(0.0, 1.0)] * n_kernels
+
+    def reduced_direction(self, eta: Vector, gradient: Vector) -> Vector:
+        # [Rakotomamonjy08, Eq. (12)]: the largest weight absorbs what the others give or take.
+        pivot = int(np.argmax(eta))
+        reduced = gradient - gradient[pivot]
+        direction = np.where((eta <= 0.0) & (reduced > 0.0), 0.0, -reduced)
+        direction[pivot] = 0.0
+        direction[pivot] = -direction.sum()
+        return direction
+
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         return _quadratic.model_step(eta, h, H, 1.0)

@@ -48,5 +48,8 @@ class Uniform(Geometry):
     def reweight(self, norms: Vector) -> Vector:
         return self.start(len(norms))
 
+    def linear_bounds(self, n_kernels: int) -> list[tuple[float, float]]:
+        return [(1.0 / n_kernels, 1.0 / n_kernels)] * n_kernels
+
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         return self.start(len(h))

@@ -36,7 +36,8 @@ class Problem:
 class Point:
     """The machine at given weights, its energies h, and the objective ``upper`` it proves attainable.
 
-    ``ceiling`` is h plus what rounding in storage may have taken from it: dual bounds are drawn from it.
+    Both allow for rounding in storage: ``upper`` contains the ``slack`` that pays for it, and ``ceiling`` is h
+    plus what rounding may have taken from it, from which dual bounds are drawn.
     """
 
     eta: Vector
@@ -45,6 +46,7 @@ class Point:
     h: Vector
     images: AnyArray | None = field(repr=False)
     upper: float
+    slack: float
     ceiling: Vector
 
 
@@ -86,7 +88,8 @@ class Walk:
             return False
         point, geometry = self.best, self.problem.geometry
         weights = geometry.value(point.eta) + geometry.conjugate(point.h) - float(point.eta @ point.h)
-        return weights + point.machine.gap <= 0.2 * self.tol * abs(point.upper)
+        rounding = point.slack + geometry.conjugate(point.ceiling) - geometry.conjugate(point.h)
+        return weights + point.machine.gap <= max(0.2 * self.tol * abs(point.upper), 0.25 * rounding)
 
     def inner_tol(self) -> float:
         """Return the relative gap to ask of the machine: a tenth of what is still open, never loose."""
@@ -101,9 +104,11 @@ class Walk:
         self._coef = machine.coef
         images = p.bank.images(machine.coef) if self._images else None
         h = p.bank.energies(machine.coef) if images is None else _energies(machine.coef, images)
-        slack = machine.energy_slack(p.bank.errors)
-        _require_psd(h, slack)
-        point = Point(eta, K, machine, h, images, _upper(p, eta, K, machine), h + slack)
+        ceiling = h + machine.energy_slack(p.bank.errors)
+        _require_psd(h, ceiling)
+        slack = machine.slack(_error(p.bank, eta, K))
+        upper = p.geometry.value(eta) + machine.primal + slack
+        point = Point(eta, K, machine, h, images, upper, slack, ceiling)
         self._lower.add(machine.linear, point.ceiling)
         if self.best is None or point.upper < self.best.upper:
             self.best = point
@@ -136,18 +141,19 @@ def verify(p: Problem, exact: GramStack, eta: Vector, coef: AnyArray) -> tuple[M
     return machine, Certificate(p.geometry.value(eta) + machine.primal, lower)
 
 
-def _upper(p: Problem, eta: Vector, K: AnyArray, machine: Machine) -> float:
-    error = float(eta @ p.bank.errors)
-    if K.dtype == np.float32:  # the combined matrix is rounded once more
+def _error(bank: GramStack, eta: Vector, K: AnyArray) -> float:
+    """Bound how far an entry of the combined matrix may be off."""
+    error = float(eta @ bank.errors)
+    if K.dtype == np.float32:  # it is rounded once more
         error += 2.0**-24 * float(max(K.max(), -K.min()))
-    return p.geometry.value(eta) + machine.primal + machine.slack(error)
+    return error
 
 
 def _energies(coef: AnyArray, images: AnyArray) -> Vector:
     return np.asarray(0.5 * images.reshape(images.shape[0], -1) @ coef.ravel())
 
 
-def _require_psd(h: Vector, slack: Vector) -> None:
-    worst = int(np.argmin(h + slack))
-    if h[worst] + slack[worst] < -1e-8 * float(np.abs(h).max()):
+def _require_psd(h: Vector, ceiling: Vector) -> None:
+    worst = int(np.argmin(ceiling))
+    if ceiling[worst] < -1e-8 * float(np.abs(h).max()):
         raise IndefiniteKernelError(worst, float(h[worst]))

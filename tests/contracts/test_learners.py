@@ -1,0 +1,168 @@
+"""What every learner promises, by table."""
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC, NuSVC
+from tests.reference import loops
+from tests.reference.conic import conic_optimum
+from tests.reference.problems import random_problem
+
+import kernelweave.learners as learners
+from kernelweave.learners import Hinge, NuHinge, SquaredHinge
+from kernelweave.learners.support_vector import SupportVectorLearner
+
+# learner, the same for the conic oracle, its primal value by a naive loop
+CASES = [
+    (Hinge(C=1.0), ("hinge", 1.0), lambda K, v, y: loops.hinge_primal(K, v, y, 1.0)),
+    (Hinge(C=100.0), ("hinge", 100.0), lambda K, v, y: loops.hinge_primal(K, v, y, 100.0)),
+    (SquaredHinge(C=10.0), ("squared", 10.0), lambda K, v, y: loops.squared_hinge_primal(K, v, y, 10.0)),
+    (NuHinge(nu=0.4), ("nu", 0.4), lambda K, v, y: loops.nu_primal(K, v, y, 0.4)),
+]
+IDS = [repr(case[0]) for case in CASES]
+
+
+@pytest.fixture(params=[0, 1, 2])
+def problem(request):
+    Ks, y = random_problem(request.param, n=40, M=4)
+    return sum(Ks) / 4, y
+
+
+def test_every_learner_has_a_row():
+    exported = {getattr(learners, name) for name in learners.__all__}
+    classes = {c for c in exported if isinstance(c, type) and issubclass(c, SupportVectorLearner)}
+    assert classes == {type(case[0]) for case in CASES}
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-8])
+def test_the_two_bounds_enclose_the_optimum(problem, learner, oracle, primal, tol):
+    K, y = problem
+    optimum = conic_optimum([K], y, oracle, ("uniform",)).value
+    machine = learner.solve(K, y, tol=tol)
+    slack = 1e-8 * abs(optimum)
+    assert machine.dual <= optimum + slack
+    assert optimum <= machine.primal + slack
+    assert machine.relative_gap <= tol
+    assert machine.primal - machine.dual == pytest.approx(machine.gap)
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+def test_the_primal_value_is_that_of_a_naive_loop(problem, learner, oracle, primal):
+    K, y = problem
+    machine = learner.solve(K, y, tol=1e-2)
+    assert machine.primal == pytest.approx(primal(K, machine.coef, y).value, rel=1e-9)
+    assert machine.quadratic == pytest.approx(machine.coef @ K @ machine.coef, rel=1e-9)
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+def test_float32_kernels_are_solved_as_well(problem, learner, oracle, primal):
+    K, y = problem
+    optimum = conic_optimum([K], y, oracle, ("uniform",)).value
+    machine = learner.solve(K.astype(np.float32), y, tol=1e-5)
+    error = 2.0**-24 * np.abs(K).max()
+    assert optimum <= machine.primal + machine.slack(error)
+    assert machine.primal == pytest.approx(optimum, rel=1e-4)
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+def test_a_warm_start_changes_nothing_but_the_way(problem, learner, oracle, primal):
+    K, y = problem
+    cold = learner.solve(K, y, tol=1e-9)
+    warm = learner.solve(K, y, warm=learner.solve(1.3 * K + 0.1 * np.eye(len(y)), y).coef, tol=1e-9)
+    assert warm.dual == pytest.approx(cold.dual, rel=1e-7)
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+def test_a_warm_start_from_another_problem_is_made_feasible(problem, learner, oracle, primal, rng):
+    K, y = problem
+    wild = 50.0 * rng.normal(size=y.size)
+    assert learner.solve(K, y, warm=wild, tol=1e-8).dual == pytest.approx(learner.solve(K, y, tol=1e-8).dual, rel=1e-6)
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+def test_weights_count_samples(problem, learner, oracle, primal):
+    K, y = problem
+    weight = np.where(np.arange(y.size) < 6, 2.0, 1.0)
+    twice = np.concatenate([np.arange(y.size), np.arange(6)])
+    weighted = learner.solve(K, y, weight, tol=1e-9)
+    repeated = learner.solve(np.ascontiguousarray(K[np.ix_(twice, twice)]), y[twice], tol=1e-9)
+    assert weighted.dual == pytest.approx(repeated.dual, rel=1e-6)
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+def test_samples_of_weight_zero_are_absent(problem, learner, oracle, primal):
+    K, y = problem
+    keep = np.arange(y.size) >= 5
+    without = learner.solve(np.ascontiguousarray(K[np.ix_(keep, keep)]), y[keep], tol=1e-9)
+    zeroed = learner.solve(K, y, keep.astype(float), tol=1e-9)
+    assert zeroed.dual == pytest.approx(without.dual, rel=1e-6)
+    assert not zeroed.coef[~keep].any()
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+def test_energies_are_minus_the_slope_of_the_optimal_value(problem, learner, oracle, primal, rng):
+    K, y = problem
+    A = rng.normal(size=(y.size, 3))
+    direction = A @ A.T / y.size
+    step = 1e-4
+    ahead = learner.solve(K + step * direction, y, tol=1e-12).dual
+    behind = learner.solve(K - step * direction, y, tol=1e-12).dual
+    v = learner.solve(K, y, tol=1e-12).coef
+    assert (ahead - behind) / (2 * step) == pytest.approx(-0.5 * v @ direction @ v, rel=1e-2)
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+def test_the_curvature_is_the_slope_of_the_energies(problem, learner, oracle, primal, rng):
+    K, y = problem
+    D = [(lambda A: A @ A.T / y.size)(rng.normal(size=(y.size, 3))) for _ in range(3)]
+    machine = learner.solve(K, y, tol=1e-13)
+    H = machine.curvature(K, np.stack([d @ machine.coef for d in D]))
+    assert np.linalg.eigvalsh(H).min() >= -1e-10 * np.trace(H)
+    step, finite = 1e-6, np.empty((3, 3))
+    for j, d in enumerate(D):
+        sides = [learner.solve(K + s * step * d, y, tol=1e-13).coef for s in (1, -1)]
+        h = [np.array([0.5 * v @ e @ v for e in D]) for v in sides]
+        finite[:, j] = -(h[0] - h[1]) / (2 * step)
+    np.testing.assert_allclose(H, finite, rtol=2e-2, atol=2e-3 * np.abs(H).max())
+
+
+def test_hinge_is_scikit_learns_svc(problem):
+    K, y = problem
+    for C in (0.1, 1.0, 100.0):
+        machine = Hinge(C=C).solve(K, y, tol=1e-10)
+        svc = SVC(C=C, kernel="precomputed", tol=1e-8).fit(K, y)
+        np.testing.assert_allclose(K @ machine.coef + machine.intercept, svc.decision_function(K), atol=1e-4)
+
+
+def test_nu_hinge_is_scikit_learns_nu_svc_up_to_the_margin(problem):
+    K, y = problem
+    machine = NuHinge(nu=0.4).solve(K, y, tol=1e-10)
+    svc = NuSVC(nu=0.4, kernel="precomputed", tol=1e-9).fit(K, y)
+    values = (K @ machine.coef + machine.intercept) / machine.margin
+    np.testing.assert_allclose(values, svc.decision_function(K), atol=1e-3)
+
+
+def test_nu_beyond_the_smaller_class_names_the_largest_legal_nu():
+    y = np.where(np.arange(20) < 4, 1.0, -1.0)
+    with pytest.raises(ValueError, match=r"nu=0.5.*at most 0\.4"):
+        NuHinge(nu=0.5).solve(np.eye(20), y)
+
+
+@pytest.mark.parametrize("C", [0.0, -1.0, np.inf, np.nan, "1"])
+@pytest.mark.parametrize("learner", [Hinge, SquaredHinge])
+def test_illegal_costs_are_named(learner, C):
+    with pytest.raises(ValueError, match="C must be a finite number above 0; got"):
+        learner(C=C).solve(np.eye(2), np.array([1.0, -1.0]))
+
+
+def test_several_columns_add_up():
+    Ks, y = random_problem(3, n=30, M=3)
+    K = sum(Ks)
+    Y = np.column_stack([y, -y, np.where(np.arange(30) < 10, 1.0, -1.0)])
+    joint = learners.OneVsRest(Hinge()).solve(K, Y, tol=1e-8)
+    single = [Hinge().solve(K, column, tol=1e-8) for column in Y.T]
+    assert joint.primal == pytest.approx(sum(m.primal for m in single))
+    assert joint.dual == pytest.approx(sum(m.dual for m in single))
+    images = np.stack([k @ joint.coef for k in Ks])
+    expected = sum(m.curvature(K, images[:, :, c]) for c, m in enumerate(single))
+    np.testing.assert_allclose(joint.curvature(K, images), expected, rtol=1e-6)
