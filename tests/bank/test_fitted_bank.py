@@ -92,6 +92,28 @@ def test_a_new_row_does_not_depend_on_its_companions():
         np.testing.assert_allclose(rows[0], together[m][2], rtol=1e-12)
 
 
+def test_between_new_samples_and_the_training_samples_is_cross():
+    fitted = mixed_bank().fit(TRAIN)
+    full = dict(fitted.cross(NEW))
+    for m, K in fitted.between(NEW, TRAIN):
+        np.testing.assert_allclose(K, full[m], atol=1e-12)
+
+
+def test_between_two_sets_of_new_samples_uses_training_means_and_trace():
+    mean = TRAIN[:, :2].mean(axis=0)
+    train, new = TRAIN[:, :2] - mean, NEW[:, :2] - mean
+    ((m, K),) = mixed_bank().fit(TRAIN).between(NEW[:4], NEW[4:], which=np.array([2]))
+    assert m == 2
+    np.testing.assert_allclose(K, new[:4] @ new[4:].T / (train**2).sum(), atol=1e-12)
+
+
+def test_a_precomputed_view_has_no_values_between_new_samples():
+    views = Views({"k": TRAIN @ TRAIN.T})
+    fitted = KernelBank([("k", Precomputed())]).fit(views)
+    with pytest.raises(ValueError, match="known against the training samples only"):
+        list(fitted.between(views, views))
+
+
 def test_only_the_kernels_asked_for_are_computed_in_the_order_asked():
     calls = []
 

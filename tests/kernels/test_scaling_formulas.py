@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kernelweave.kernels import Centering, Chain, UnitDiagonal, UnitMean, UnitTrace, UnitVariance
+from kernelweave.kernels.fitted_scaling import Side
 
 
 @pytest.fixture
@@ -30,6 +31,9 @@ def agrees(scaling, train, new, train_after, new_after):
     np.testing.assert_allclose(K, train_after @ train_after.T, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(rows, new_after @ train_after.T, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(diagonal, (new_after**2).sum(axis=1), rtol=1e-9, atol=1e-12)
+    sides = [Side(part @ train.T, (part**2).sum(axis=1)) for part in (new[:3], new[3:])]
+    between = scaling.fit(train @ train.T).between(new[:3] @ new[3:].T, *sides)
+    np.testing.assert_allclose(between, new_after[:3] @ new_after[3:].T, rtol=1e-9, atol=1e-12)
 
 
 def test_centering_subtracts_the_training_mean_from_training_and_new_vectors(features):
@@ -121,6 +125,9 @@ def test_a_constant_kernel_is_exactly_zero_once_centred_so_that_rounding_is_neve
     np.testing.assert_array_equal(chain.train(constant), 0.0)
     new = np.outer(np.random.default_rng(0).normal(size=20), np.full(9, value))  # centred samples are all 0
     np.testing.assert_array_equal(chain.rows(new), 0.0)
+    np.testing.assert_array_equal(
+        chain.between(new[:, :1] @ new[:, :1].T, Side(new, None), Side(new, None)), 0.0
+    )
 
 
 @pytest.mark.parametrize("value", [0.1, 1.0, 1e9 / 7.0])

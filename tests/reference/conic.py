@@ -48,32 +48,30 @@ def conic_optimum_shared(Ks, Y, learner, geometry):
     used = C > 0  # a sample of weight zero has alpha = 0
     Y, C = np.asarray(Y, float)[used], C[used]
     Ls = [factor(np.asarray(K, float)[np.ix_(used, used)]) for K in Ks]
-    s = _typical_size(
-        Ls, Y, name, C
-    )  # alpha = s a: then the energies of a, and the optimum over s^2, are about 1
+    s = _typical_size(Ls, Y, name, C)  # alpha = s a: the energies of a are about 1
     limit = np.full_like(C, np.inf) if name == "squared" else C / s
     total = 1.0 / s if name == "nu" else None
 
-    A = cp.Variable(Y.shape)
+    a = cp.Variable(Y.shape)
     lengths = cp.Variable(len(Ls))
     t = cp.Variable(len(Ls))
     energies_below_t = cp.square(lengths) / 2.0 <= t
-    V = cp.multiply(Y, A)
-    constraints = [energies_below_t, A >= 0, cp.sum(V, axis=0) == 0]
+    V = cp.multiply(Y, a)
+    constraints = [energies_below_t, a >= 0, cp.sum(V, axis=0) == 0]
     constraints += [cp.SOC(lengths[m], cp.vec(L.T @ V, order="F")) for m, L in enumerate(Ls) if L.size]
     if name != "squared":
-        constraints.append(A <= limit[:, None])
+        constraints.append(a <= limit[:, None])
     if name == "nu":
-        constraints.append(cp.sum(A, axis=0) == total)
+        constraints.append(cp.sum(a, axis=0) == total)
     support, extra = _support(geometry, t, s**2)
-    objective = _dual_gain(name, C, s, A) - support
+    objective = _dual_gain(name, C, s, a) - support
     problem = cp.Problem(cp.Maximize(objective), constraints + extra)
 
     best = (np.inf, None)
     for answer in attempts(problem):
         upper, eta = -answer.obj_val_dual, energies_below_t.dual_value
-        A.value = _feasible(A.value, Y, limit, total)
-        t.value = np.array([np.sum((L.T @ (Y * A.value)) ** 2) / 2.0 for L in Ls])
+        a.value = _feasible(a.value, Y, limit, total)
+        t.value = np.array([np.sum((L.T @ (Y * a.value)) ** 2) / 2.0 for L in Ls])
         lower = float(objective.value)
         middle = (lower + upper) / 2.0
         width = abs(upper - lower) / abs(middle)
@@ -133,13 +131,13 @@ def _learner(learner, n):
     return name, np.broadcast_to(np.asarray(C, float), (n,)).copy()
 
 
-def _dual_gain(name, C, s, A):
-    """Return g(s A) / s^2."""
+def _dual_gain(name, C, s, a):
+    """Return g(s a) / s^2."""
     if name == "nu":
         return 0.0
-    gain = cp.sum(A) / s
+    gain = cp.sum(a) / s
     if name == "squared":
-        gain = gain - cp.sum_squares(cp.multiply(np.sqrt(0.5 / C)[:, None], A))
+        gain = gain - cp.sum_squares(cp.multiply(np.sqrt(0.5 / C)[:, None], a))
     return gain
 
 
@@ -238,15 +236,15 @@ def _typical_size(Ls, Y, name, C):
     return multiple * np.sqrt(energy)
 
 
-def _feasible(A, Y, limit, total):
-    """Move a nearly feasible A to 0 <= A <= limit with equal class sums (total / 2 each when given)."""
-    A = np.clip(A, 0.0, limit[:, None])
+def _feasible(a, Y, limit, total):
+    """Move a nearly feasible a to 0 <= a <= limit with equal class sums (total / 2 each when given)."""
+    a = np.clip(a, 0.0, limit[:, None])
     for c in range(Y.shape[1]):
         sides = [np.flatnonzero(Y[:, c] > 0), np.flatnonzero(Y[:, c] < 0)]
-        target = total / 2.0 if total else min(A[side, c].sum() for side in sides)
+        target = total / 2.0 if total else min(a[side, c].sum() for side in sides)
         for side in sides:
-            A[side, c] = _with_sum(A[side, c], limit[side], target)
-    return A
+            a[side, c] = _with_sum(a[side, c], limit[side], target)
+    return a
 
 
 def _with_sum(a, limit, target):

@@ -21,7 +21,7 @@ def random_problem(seed, n=60, M=8):
         lambda k: gaussian(X, 2.0**k),
         lambda k: linear(X[:, k % X.shape[1]]),
         lambda k: gaussian(X[:, [k % X.shape[1]]], 0.7),
-        lambda k: noise(rng, n, rank=n // 3 + 1),
+        lambda k: noise(rng, n, rank=n // 3 + 1 + k),
     ]
     Ks = [unit_mean_diagonal(makers[m % 4](m // 4)) for m in range(M)]
     if M >= 3:

@@ -34,7 +34,7 @@ def combined(fitted: FittedKernels, X: Any, eta: Matrix, Z: Any = None) -> Matri
     """Return Σ_m eta_m k_m between the rows of X and those of Z (None: the training samples)."""
     active = np.flatnonzero(eta)
     if Z is not None:
-        return sum(eta[m] * K for m, K in fitted.between(X, Z, which=active))  # type: ignore[return-value]
+        return np.asarray(sum(eta[m] * K for m, K in fitted.between(X, Z, which=active)))
     return np.concatenate(
         [sum(eta[m] * K for m, K in fitted.cross(rows, which=active)) for rows in _slices(fitted, X)]
     )

@@ -127,7 +127,7 @@ class FittedPrecomputed:
         rows = {m: self._rows(given[m], m) for m in order}
         return self._cross(rows, columns, order)
 
-    def between(self, X: Any, Z: Any, which: Indices | None = None) -> Iterator[tuple[int, Matrix]]:
+    def between(self, X: Any, Z: Any, which: Indices | None = None) -> Iterator[tuple[int, Matrix]]:  # noqa: ARG002
         """Refuse: precomputed kernels are known against the training samples only."""
         raise ValueError(
             "Precomputed kernels are known against the training samples only, so combined_kernel takes no Z; "

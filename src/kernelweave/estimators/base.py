@@ -49,4 +49,5 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.pairwise = precomputed
         tags.input_tags.three_d_array = precomputed
         tags.input_tags.two_d_array = not precomputed
+        tags.input_tags.sparse = not precomputed  # as far as the kernels take it; they say so if not
         return tags

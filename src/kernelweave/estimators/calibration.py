@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+
+from kernelweave.estimators.inputs import as_one_array
 
 
 def wants_probability(estimator: Any) -> bool:
@@ -21,8 +22,7 @@ def wants_probability(estimator: Any) -> bool:
 
 def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     """Fit the model and a sigmoid on its cross-validated decision values; keep the model's attributes."""
-    if isinstance(X, list | tuple) and np.ndim(X[0]) == 2:
-        X = np.stack(X, axis=2)  # a list of kernel matrices, in the form that can be split
+    X = as_one_array(X)
     plain = clone(estimator).set_params(probability=False)
     calibration = CalibratedClassifierCV(plain, method="sigmoid", cv=5, ensemble=False)
     calibration.fit(X, y, sample_weight=sample_weight)

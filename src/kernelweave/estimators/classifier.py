@@ -15,7 +15,7 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import scores
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.calibration import calibrate, wants_probability
-from kernelweave.estimators.inputs import as_bank, check_input
+from kernelweave.estimators.inputs import as_bank, as_one_array, check_input
 from kernelweave.estimators.progress import gap_bar
 from kernelweave.estimators.storage import Kernels, hold
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
@@ -180,7 +180,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Matrix:
         """Return calibrated class probabilities; needs ``probability=True`` at fit."""
         check_is_fitted(self, "calibration_")
-        return self.calibration_.predict_proba(X)  # type: ignore[no-any-return]
+        return self.calibration_.predict_proba(as_one_array(X))  # type: ignore[no-any-return]
 
     def _check_parameters(self) -> None:
         if not (isinstance(self.tol, int | float) and 0.0 < self.tol < 1.0):

@@ -55,3 +55,8 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
     return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse="csr")
+
+
+def as_one_array(X: Any) -> Any:
+    """Return a list of kernel matrices as (rows, n_train, M), the form that can be split; the rest as it is."""
+    return np.stack(X, axis=2) if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2 else X

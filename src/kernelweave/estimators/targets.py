@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, assert_all_finite, column_or_1d
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 
@@ -17,6 +17,7 @@ def encode_labels(y: Any, n_samples: int) -> tuple[AnyArray, AnyArray]:
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     if y.shape[0] != n_samples:
         raise ValueError(f"X has {n_samples} samples but y has {y.shape[0]} labels; they must agree.")

@@ -50,11 +50,11 @@ def train(
             if result.stopped != "rounding":
                 return result, problem.bank
             machine, certificate = verify(problem, kernels.exact, result.eta, result.machine.coef)
-            if certificate.relative_gap <= (solver.tol or 0.0):
-                checked = replace(result, machine=machine, certificate=certificate, stopped="converged")
+            closed = certificate.relative_gap <= (solver.tol or 0.0)
+            if closed or kernels.refine is None:
+                stopped = "converged" if closed else "rounding"
+                checked = replace(result, machine=machine, certificate=certificate, stopped=stopped)
                 return checked, kernels.exact
-            if kernels.refine is None:
-                return result, problem.bank
             problem = replace(problem, bank=kernels.refine())
             result = solver.run(problem, start=result.eta, warm=result.machine.coef, progress=progress)
             return result, problem.bank

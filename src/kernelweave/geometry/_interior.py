@@ -75,7 +75,9 @@ def minimise(
     for _ in range(MAX_ITER):
         x = v[:n]
         local = describe(x, u[n_bounds:])
-        system = _System(v, u, _rooms(x, cap, local) - v, local.gradients, float(x.sum()) - 1.0 if keep_mass else None)
+        system = _System(
+            v, u, _rooms(x, cap, local) - v, local.gradients, float(x.sum()) - 1.0 if keep_mass else None
+        )
         slope = H @ x - b + local.slope - system.pull(u) + level
         gap, error = float(v @ u), float(np.abs(slope) @ x) + system.violation
         if gap <= TOLERANCE and (error <= ERROR_TOLERANCE or gap <= STALLED):

@@ -12,26 +12,6 @@ from kernelweave._typing import Matrix, Vector
 MAX_ITER = 12  # close to the solution five are enough; far away another method is faster
 SHORTEST_STEP = 1e-2
 TOLERANCE = 1e-11  # of the logarithms of the energies
-NO_ENERGY = 1e-12  # relative to the largest energy
-
-
-def model_step(eta: Vector, h: Vector, H: Matrix, p: float) -> Vector | None:
-    """Return argmin of -<h, x - eta> + (x - eta)'H(x - eta) / 2 on {x >= 0, ||x||_p <= 1}, 1 < p < inf.
-
-    None where Newton's method started at eta does not get there. Kernels without energy get no weight.
-    """
-    used = h > 0.0
-    x = np.zeros_like(h)
-    if used.all():
-        return newton(eta, h, H, p)
-    if not used.any():
-        return None
-    part = newton(eta[used], (h + H[:, ~used] @ eta[~used])[used], H[np.ix_(used, used)], p)
-    if part is None:
-        return None
-    x[used] = part
-    energies = h - H @ (x - eta)
-    return x if energies[~used].max() <= NO_ENERGY * energies.max() else None
 
 
 class Iterate(NamedTuple):
@@ -44,8 +24,10 @@ class Iterate(NamedTuple):
     shares: Vector  # x^p, which sum to 1
 
 
-def newton(eta: Vector, h: Vector, H: Matrix, p: float) -> Vector | None:
-    """Return the same with all energies positive at eta.
+def model_step(start: Vector, eta: Vector, h: Vector, H: Matrix, p: float) -> Vector | None:
+    """Return argmin of -<h, x - eta> + (x - eta)'H(x - eta) / 2 on {x >= 0, ||x||_p <= 1}, 1 < p < inf.
+
+    None where Newton's method does not get there from the start.
 
     Notes
     -----
@@ -65,7 +47,10 @@ def newton(eta: Vector, h: Vector, H: Matrix, p: float) -> Vector | None:
         missed = np.log(energies) - (p - 1.0) * logs
         return Iterate(logs, x, energies, missed - shares @ missed, shares)
 
-    now = at(_logs(eta, h, p))
+    energies = h - H @ (start - eta)
+    if energies.min() <= 0.0:
+        return None
+    now = at(_logs(start, energies, p))
     for _ in range(MAX_ITER):
         if now is None:
             return None
@@ -80,7 +65,9 @@ def newton(eta: Vector, h: Vector, H: Matrix, p: float) -> Vector | None:
     return None
 
 
-def _shorter(at: Callable[[Vector], Iterate | None], logs: Vector, move: Vector, error: float) -> Iterate | None:
+def _shorter(
+    at: Callable[[Vector], Iterate | None], logs: Vector, move: Vector, error: float
+) -> Iterate | None:
     """Return the first point back along the move that errs less; None where only tiny moves would."""
     length = 1.0
     while length >= SHORTEST_STEP:
@@ -91,12 +78,11 @@ def _shorter(at: Callable[[Vector], Iterate | None], logs: Vector, move: Vector,
     return None
 
 
-def _logs(eta: Vector, h: Vector, p: float) -> Vector:
-    """Return log eta, with what h asks for where eta vanished."""
-    alive = eta > 0.0
-    if not alive.any():
-        return np.log(h) / (p - 1.0)
-    logs = np.log(np.where(alive, eta, 1.0))
-    asked = np.log(h) / (p - 1.0)
-    shift = np.average((logs - asked)[alive], weights=eta[alive])
-    return np.where(alive, logs, asked + shift)
+def _logs(x: Vector, energies: Vector, p: float) -> Vector:
+    """Return log x, with what the energies ask for where x vanished."""
+    asked = np.log(energies) / (p - 1.0)
+    alive = x > 0.0
+    if alive.all() or not alive.any():
+        return np.log(x) if alive.all() else asked
+    logs = np.log(np.where(alive, x, 1.0))
+    return np.where(alive, logs, asked + np.average((logs - asked)[alive], weights=x[alive]))

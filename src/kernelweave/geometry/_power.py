@@ -87,7 +87,9 @@ def prox(z: Vector, weight: float, p: float) -> Vector:
 def shrink(w: Vector, weight: float, p: float) -> Vector:
     """Return min(1, x) with x + weight x^(p-1) = w > 0, elementwise: the prox of one power."""
     if p >= 2.0:
-        return two_power_root(weight, p - 1.0, 1.0, 1.0, w) if p > 2.0 else np.minimum(w / (1.0 + weight), 1.0)
+        return (
+            two_power_root(weight, p - 1.0, 1.0, 1.0, w) if p > 2.0 else np.minimum(w / (1.0 + weight), 1.0)
+        )
     # In y = x^(p-1) the higher power is again the first: y^(1/(p-1)) + weight y = w.
     s = 1.0 / (p - 1.0)
     return np.asarray(two_power_root(1.0, s, weight, 1.0, w) ** s)

@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 from kernelweave._typing import Matrix, Vector
 
 MAX_ITER = 5000
+POLISH_ITER = 200  # after a method that is accurate already
 CHECK_EVERY = 20  # the gap costs as much as a step
 STEP_TOLERANCE = 1e-12  # of a proximal step, relative to the largest weight
 ROUNDING = 1e-12  # of the gap in a stiff model, relative to its curvature
@@ -24,7 +25,9 @@ class Proximable(Protocol):
     def prox(self, z: Vector, step: float) -> Vector: ...
 
 
-def minimise_model(geometry: Proximable, start: Vector, eta: Vector, h: Vector, H: Matrix) -> Vector:
+def minimise_model(
+    geometry: Proximable, start: Vector, eta: Vector, h: Vector, H: Matrix, max_iter: int = MAX_ITER
+) -> Vector:
     """Return argmin of r(x) - <h, x - eta> + (x - eta)'H(x - eta) / 2 by accelerated proximal steps.
 
     Notes
@@ -35,10 +38,10 @@ def minimise_model(geometry: Proximable, start: Vector, eta: Vector, h: Vector, 
     last = len(h) - 1
     top = float(eigh(H, eigvals_only=True, subset_by_index=(last, last))[0])
     # A linear model has no natural step: take one that carries the largest energy far beyond the set.
-    step = 1.0 / max(top, 1e-6 * float(np.abs(h).max()), float(np.finfo(np.float64).tiny))
+    step = 1.0 / (max(top, 1e-6 * float(np.abs(h).max())) or 1.0)
     x = y = start
     t = 1.0
-    for i in range(MAX_ITER):
+    for i in range(max_iter):
         new = geometry.prox(y + step * (h - H @ (y - eta)), step)
         if np.abs(new - y).max() <= STEP_TOLERANCE * np.abs(new).max():
             return new
@@ -51,6 +54,11 @@ def minimise_model(geometry: Proximable, start: Vector, eta: Vector, h: Vector, 
         y = new if uphill else new + ((t - 1.0) / t_new) * (new - x)
         x, t = new, t_new
     return x
+
+
+def polish(geometry: Proximable, start: Vector, eta: Vector, h: Vector, H: Matrix) -> Vector:
+    """Return the model's minimiser from a start that is almost it."""
+    return minimise_model(geometry, start, eta, h, H, POLISH_ITER)
 
 
 def is_solved(geometry: Proximable, x: Vector, eta: Vector, h: Vector, H: Matrix) -> bool:

@@ -40,7 +40,7 @@ def model_step(eta: Vector, h: Vector, H: Matrix, cap: float, ridge: float = 0.0
         return np.full(n, 1.0 / n)
     curvature = np.maximum(np.diagonal(H), RIDGE_FLOOR * np.diagonal(H).max())
     if curvature.max() <= 0.0:  # a linear model: any curvature too small to matter will do
-        curvature = np.full(n, max(float(np.abs(h).max()), np.finfo(np.float64).tiny))
+        curvature = np.full(n, float(np.abs(h).max()) or 1.0)
     for softness in RIDGES:
         A = H.copy()
         A[np.diag_indices(n)] += softness * curvature + ridge

@@ -83,7 +83,9 @@ class BoxSimplex(Geometry):
                 f"BoxSimplex takes theta or nu, got theta={self.theta} and nu={self.nu}; set one of them to None."
             )
         if self.nu is not None and not 0.0 < self.nu <= 1.0:
-            raise ValueError(f"BoxSimplex needs 0 < nu <= 1, got nu={self.nu}; nu=0.5 caps each weight at 2/M.")
+            raise ValueError(
+                f"BoxSimplex needs 0 < nu <= 1, got nu={self.nu}; nu=0.5 caps each weight at 2/M."
+            )
         if self.theta is not None and not self.theta * n_kernels >= 1.0 - FEASIBILITY_SLACK:
             raise ValueError(
                 f"BoxSimplex with {n_kernels} kernels needs theta >= 1/{n_kernels} = {1.0 / n_kernels:.6g}, "

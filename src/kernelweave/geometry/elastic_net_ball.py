@@ -10,7 +10,7 @@ from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry import _capped, _interior
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
 from kernelweave.geometry._interior import Boundary
-from kernelweave.geometry._proximal import minimise_model
+from kernelweave.geometry._proximal import polish
 from kernelweave.geometry._roots import increasing_root, two_power_root
 from kernelweave.geometry.lp_ball import LpBall
 
@@ -112,7 +112,7 @@ class ElasticNetBall(Geometry):
             return LpBall(2.0 - self.v).model_step(eta, h, H)
         inside = 0.9 * self.start(len(h))
         x = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1).x
-        return minimise_model(self, self.project(x), eta, h, H)
+        return polish(self, self.project(x), eta, h, H)
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)

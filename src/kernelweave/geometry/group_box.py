@@ -10,7 +10,7 @@ import numpy as np
 from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.geometry import _capped, _group_interior, _quadratic
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
-from kernelweave.geometry._proximal import is_solved, minimise_model
+from kernelweave.geometry._proximal import is_solved, polish
 
 
 @dataclass
@@ -81,7 +81,7 @@ class GroupBox(Geometry):
             if is_solved(self, x, eta, h, H):
                 return x
         x = _group_interior.minimise(H, h + H @ eta, index, self.theta)
-        return minimise_model(self, self.project(x), eta, h, H)
+        return polish(self, self.project(x), eta, h, H)
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)

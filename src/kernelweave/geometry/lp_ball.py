@@ -11,7 +11,7 @@ from kernelweave.geometry import _capped, _interior, _lp_newton, _quadratic
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
 from kernelweave.geometry._interior import Boundary
 from kernelweave.geometry._power import shrink
-from kernelweave.geometry._proximal import minimise_model
+from kernelweave.geometry._proximal import polish
 from kernelweave.geometry._roots import increasing_root
 
 
@@ -100,24 +100,37 @@ class LpBall(Geometry):
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         if self.p == np.inf:  # energies are never negative, whatever the model says far from eta
             return self.start(len(h))
-        x = self._on_sphere(eta, h, H)
-        if x is not None:
-            return x
-        inside = 0.9 * self.start(len(h))
-        x = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1).x
-        return minimise_model(self, self.project(x), eta, h, H)
+        matters = (h > 0.0) | (np.diagonal(H) > 0.0)
+        if matters.all():
+            return self._model_step(eta, h, H)
+        if not matters.any():
+            return self.start(len(h))
+        x = np.zeros_like(h)  # zero kernels get nothing
+        x[matters] = self._model_step(eta[matters], h[matters], H[np.ix_(matters, matters)])
+        return x
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)
         if not self.p >= 1.0:
-            raise ValueError(f"LpBall needs 1 <= p <= inf, got p={self.p}; p=1 gives the simplex's solutions.")
+            raise ValueError(
+                f"LpBall needs 1 <= p <= inf, got p={self.p}; p=1 gives the simplex's solutions."
+            )
 
-    def _on_sphere(self, eta: Vector, h: Vector, H: Matrix) -> Vector | None:
-        """Return the model's minimiser if it lies on the sphere and is cheap to find."""
-        if self.p > 1.0:
-            return _lp_newton.model_step(eta, h, H, self.p)
-        x = _quadratic.model_step(eta, h, H, 1.0)
-        return x if x @ (h - H @ (x - eta)) >= 0.0 else None  # the common energy: would less mass be better?
+    def _model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        if self.p == 1.0:
+            x = _quadratic.model_step(eta, h, H, 1.0)
+            if x @ (h - H @ (x - eta)) >= 0.0:  # their common energy: less mass would not be better
+                return x
+        else:
+            x = _lp_newton.model_step(eta, eta, h, H, self.p)
+            if x is not None:
+                return x
+        inside = 0.9 * self.start(len(h))
+        x = self.project(
+            _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1).x
+        )
+        exact = _lp_newton.model_step(x, eta, h, H, self.p) if self.p > 1.0 else None
+        return polish(self, x, eta, h, H) if exact is None else exact
 
     def _describe(self, x: Vector, multipliers: Vector) -> Boundary:
         slope = x ** (self.p - 1.0)

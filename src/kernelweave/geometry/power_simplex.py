@@ -10,7 +10,7 @@ from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry import _capped, _interior, _power
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
 from kernelweave.geometry._interior import Boundary
-from kernelweave.geometry._proximal import minimise_model
+from kernelweave.geometry._proximal import polish
 
 
 @dataclass
@@ -71,7 +71,7 @@ class PowerSimplex(Geometry):
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         x = _interior.minimise(H, h + H @ eta, self.start(len(h)), describe=self._describe, keep_mass=True).x
-        return minimise_model(self, x / x.sum(), eta, h, H)
+        return polish(self, x / x.sum(), eta, h, H)
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)

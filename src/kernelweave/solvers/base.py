@@ -92,7 +92,8 @@ def require(solver: Solver, geometry: WeightGeometry) -> None:
         return
     from kernelweave.solvers import SOLVERS
 
-    missing = next(verb for verb in sorted(vars(solver.needs)) if not hasattr(geometry, verb))
+    verbs = sorted(name for name in vars(solver.needs) if not name.startswith("_"))
+    missing = next(verb for verb in verbs if not hasattr(geometry, verb))
     others = ", ".join(s.__name__ for s in SOLVERS if accepts(s, geometry))
     name = type(geometry).__name__
     raise IncompatiblePartsError(

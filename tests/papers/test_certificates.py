@@ -1,0 +1,126 @@
+"""Every geometry with every learner, certified against one conic program that shares nothing with the solver."""
+
+import numpy as np
+import pytest
+from tests.reference.conic import conic_optimum, conic_optimum_shared
+from tests.reference.problems import multiclass_labels, random_problem
+
+from kernelweave import MKLClassifier
+from kernelweave.geometry import (
+    BoxSimplex,
+    ElasticNetBall,
+    Geometry,
+    GroupBox,
+    LpBall,
+    PowerSimplex,
+    RidgeSimplex,
+    Simplex,
+    Uniform,
+)
+from kernelweave.learners import Hinge, NuHinge, SquaredHinge
+
+GROUPS = [0, 0, 0, 1, 1, 2, 2, 2]
+GEOMETRIES = [
+    (Uniform(), ("uniform",)),
+    (Simplex(), ("simplex",)),
+    (BoxSimplex(theta=0.3), ("box", 0.3)),
+    (BoxSimplex(nu=0.75), ("box", 1 / (0.75 * 8))),
+    (RidgeSimplex(theta=0.2), ("ridge", 0.2)),
+    (RidgeSimplex(theta=20.0), ("ridge", 20.0)),
+    (PowerSimplex(theta=1.0, p=1.5), ("power", 1.0, 1.5)),
+    (PowerSimplex(theta=1.0, p=3.0), ("power", 1.0, 3.0)),
+    (LpBall(p=1.0), ("lp", 1.0)),
+    (LpBall(p=1.1), ("lp", 1.1)),
+    (LpBall(p=2.0), ("lp", 2.0)),
+    (LpBall(p=4.0), ("lp", 4.0)),
+    (LpBall(p=np.inf), ("lp", np.inf)),
+    (ElasticNetBall(v=0.4), ("elastic", 0.4)),
+    (GroupBox(groups=GROUPS, theta=0.5), ("group", GROUPS, 0.5)),
+    (GroupBox(groups=GROUPS, theta=1.0), ("group", GROUPS, 1.0)),
+]
+LEARNERS = [
+    (Hinge(C=1.0), ("hinge", 1.0)),
+    (Hinge(C=100.0), ("hinge", 100.0)),
+    (SquaredHinge(C=1.0), ("squared", 1.0)),
+    (NuHinge(nu=0.3), ("nu", 0.3)),
+]
+SEEDS = [0, 1]
+
+
+def fit(Ks, y, learner, geometry, **params):
+    return MKLClassifier("precomputed", learner=learner, geometry=geometry, **{"tol": 1e-6, **params}).fit(Ks, y)
+
+
+def subclasses(cls):
+    return {cls} | {d for c in cls.__subclasses__() for d in subclasses(c)}
+
+
+def test_every_geometry_has_a_row():
+    ours = {c for c in subclasses(Geometry) - {Geometry} if c.__module__.startswith("kernelweave.")}
+    assert ours == {type(geometry) for geometry, _ in GEOMETRIES}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("learner", "machine"), LEARNERS, ids=[repr(p) for p, _ in LEARNERS])
+@pytest.mark.parametrize(("geometry", "weights"), GEOMETRIES, ids=[repr(p) for p, _ in GEOMETRIES])
+def test_the_certificate_encloses_the_conic_optimum(seed, learner, machine, geometry, weights):
+    Ks, y = random_problem(seed, n=60, M=8)
+    optimum = conic_optimum(Ks, y, machine, weights).value
+    certificate = fit(Ks, y, learner, geometry).certificate_
+    accuracy = 1e-7 * abs(optimum)  # of the conic solver
+    assert certificate.lower <= optimum + accuracy
+    assert optimum <= certificate.upper + accuracy
+    # With a penalty the objective may cancel to almost nothing: the parts' size is what accuracy refers to.
+    scale = max(abs(optimum), abs(certificate.upper))
+    assert optimum - certificate.lower <= 1e-5 * scale
+    assert certificate.upper - optimum <= 1e-5 * scale
+    assert certificate.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize(("geometry", "weights"), GEOMETRIES, ids=[repr(p) for p, _ in GEOMETRIES])
+def test_a_sloppy_machine_still_gives_bounds_that_enclose_the_optimum(geometry, weights):
+    Ks, y = random_problem(2, n=60, M=8)
+    optimum = conic_optimum(Ks, y, ("hinge", 1.0), weights).value
+    with pytest.warns(UserWarning, match="Stopped at a relative duality gap of"):
+        model = fit(Ks, y, Hinge(C=1.0, tol=0.3), geometry, max_iter=6)
+    assert model.duality_gap_ > 1e-6
+    for record in model.history_:
+        assert record.certificate.lower <= optimum * (1 + 1e-7)
+        assert optimum <= record.certificate.upper * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("geometry", [(Simplex(), ("simplex",)), (LpBall(2.0), ("lp", 2.0)), (RidgeSimplex(), ("ridge", 1.0))])
+@pytest.mark.parametrize("learner", [(Hinge(), ("hinge", 1.0)), (SquaredHinge(), ("squared", 1.0))])
+def test_weights_shared_by_all_classes_are_certified(geometry, learner):
+    Ks, _ = random_problem(0, n=45, M=5)
+    Y = multiclass_labels(0, n=45, classes=3)
+    labels = Y.argmax(axis=1)
+    optimum = conic_optimum_shared(Ks, Y, learner[1], geometry[1]).value
+    model = fit(Ks, labels, learner[0], geometry[0], multiclass="shared")
+    assert model.kernel_weights_.shape == (5,)
+    assert model.certificate_.lower <= optimum * (1 + 1e-7)
+    assert optimum <= model.certificate_.upper * (1 + 1e-7)
+    assert model.duality_gap_ <= 1e-6
+
+
+def test_weights_per_class_are_certified_one_by_one():
+    Ks, _ = random_problem(0, n=45, M=5)
+    labels = multiclass_labels(0, n=45, classes=3).argmax(axis=1)
+    model = fit(Ks, labels, Hinge(), Simplex())
+    assert model.kernel_weights_.shape == (3, 5)
+    for c, certificate in zip(np.unique(labels), model.certificates_, strict=True):
+        optimum = conic_optimum(Ks, np.where(labels == c, 1.0, -1.0), ("hinge", 1.0), ("simplex",)).value
+        assert certificate.lower <= optimum * (1 + 1e-7)
+        assert optimum <= certificate.upper * (1 + 1e-7)
+    assert model.certificate_.upper == pytest.approx(sum(c.upper for c in model.certificates_))
+
+
+@pytest.mark.parametrize("learner", [Hinge(C=2.0), SquaredHinge(C=2.0)])
+def test_sample_weights_are_costs_per_sample(learner):
+    Ks, y = random_problem(5, n=40, M=4)
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, size=40)
+    kind = "hinge" if isinstance(learner, Hinge) else "squared"
+    optimum = conic_optimum(Ks, y, (kind, 2.0 * weight), ("simplex",)).value
+    model = MKLClassifier("precomputed", learner=learner, tol=1e-6).fit(Ks, y, sample_weight=weight)
+    assert model.certificate_.lower <= optimum * (1 + 1e-7)
+    assert optimum <= model.certificate_.upper * (1 + 1e-7)
