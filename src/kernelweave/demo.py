@@ -60,7 +60,9 @@ def run(n_splits: int, console: Console | None = None) -> dict[str, Score]:
 
 def methods() -> dict[str, Any]:
     """Return the learnt combinations and the baselines, each with C chosen on the training part."""
-    singles = [KernelBank.per_view([Gaussian(scale=s)], views={n: v}) for n, v in VIEWS.items() for s in SCALES]
+    singles = [
+        KernelBank.per_view([Gaussian(scale=s)], views={n: v}) for n, v in VIEWS.items() for s in SCALES
+    ]
     return {
         "MKL, simplex": _search([_view_bank()], Simplex()),
         "MKL, box simplex (SM1)": _search([_view_bank()], BoxSimplex(nu=0.5)),
@@ -94,7 +96,12 @@ def _score(model: Any, X: Any, y: Any, splits: list[Any], name: str) -> Score:
 
 def _score_table(scores: dict[str, Score]) -> Table:
     table = Table(title="Test accuracy on the same splits")
-    for column, justify in (("method", "left"), ("accuracy %", "right"), ("kernels used", "right"), ("gap ≤", "right")):
+    for column, justify in (
+        ("method", "left"),
+        ("accuracy %", "right"),
+        ("kernels used", "right"),
+        ("gap ≤", "right"),
+    ):
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
     for name, score in scores.items():
         table.add_row(

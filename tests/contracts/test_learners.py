@@ -76,7 +76,9 @@ def test_a_warm_start_changes_nothing_but_the_way(problem, learner, oracle, prim
 def test_a_warm_start_from_another_problem_is_made_feasible(problem, learner, oracle, primal, rng):
     K, y = problem
     wild = 50.0 * rng.normal(size=y.size)
-    assert learner.solve(K, y, warm=wild, tol=1e-8).dual == pytest.approx(learner.solve(K, y, tol=1e-8).dual, rel=1e-6)
+    assert learner.solve(K, y, warm=wild, tol=1e-8).dual == pytest.approx(
+        learner.solve(K, y, tol=1e-8).dual, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)

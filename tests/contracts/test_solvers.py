@@ -96,7 +96,9 @@ def test_block_descent_never_raises_the_objective(problem):
     bank, values = DenseGrams(tuple(Ks)), []
     for rounds in range(1, 9):
         values.append(
-            BlockDescent(tol=1e-12, max_iter=rounds).solve(bank, y, Hinge(1.0, tol=1e-10), LpBall(1.5)).machine.primal
+            BlockDescent(tol=1e-12, max_iter=rounds)
+            .solve(bank, y, Hinge(1.0, tol=1e-10), LpBall(1.5))
+            .machine.primal
         )
     assert (np.diff(values) <= 1e-8).all()
     assert values[0] - values[-1] > 1e-3
@@ -154,7 +156,10 @@ def test_a_float32_walk_says_when_only_rounding_is_left():
     result = Newton(tol=1e-7).solve(stack, y, Hinge(100.0), Simplex())
     assert result.stopped == "rounding"
     exact = solvers.verify(
-        solvers.Problem(stack, y, Hinge(100.0), Simplex()), DenseGrams(tuple(Ks)), result.eta, result.machine.coef
+        solvers.Problem(stack, y, Hinge(100.0), Simplex()),
+        DenseGrams(tuple(Ks)),
+        result.eta,
+        result.machine.coef,
     )[1]
     optimum = conic_optimum(Ks, y, ("hinge", 100.0), ("simplex",)).value
     assert exact.lower <= optimum * (1 + 1e-8)
@@ -186,7 +191,9 @@ def test_weights_are_never_interrupted_without_an_answer(problem):
 
 def test_an_incompatible_pair_names_what_would_work():
     bank = DenseGrams((np.eye(4), np.ones((4, 4))))
-    with pytest.raises(IncompatiblePartsError, match=r"CuttingPlane cannot be used with LpBall\(p=2.0\).*linear_bounds"):
+    with pytest.raises(
+        IncompatiblePartsError, match=r"CuttingPlane cannot be used with LpBall\(p=2.0\).*linear_bounds"
+    ):
         CuttingPlane().solve(bank, np.array([1.0, -1, 1, -1]), Hinge(), LpBall(2.0))
     with pytest.raises(IncompatiblePartsError, match=r"Solvers that accept it: Newton, BlockDescent"):
         ReducedGradient().solve(bank, np.array([1.0, -1, 1, -1]), Hinge(), RidgeSimplex())

@@ -1,4 +1,4 @@
-"""Put the core built in KERNELWEAVE_CORE_DIR in the place of the installed one, before any test imports it."""
+"""Put the core built in KERNELWEAVE_CORE_DIR in the place of the installed one."""
 
 import importlib.util
 import os

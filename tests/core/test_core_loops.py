@@ -29,7 +29,9 @@ def test_packing_keeps_the_lower_triangle(rng, n, dtype, centre):
     (K,) = random_grams(rng, 1, n)
     packed, means, [(rounding, asymmetry, largest)] = packed_by_core([K], dtype, centre)
     expected = loops.pack(K, centre, dtype)
-    np.testing.assert_allclose(packed[0], expected, rtol=3e-7 if dtype == np.float32 else 1e-12, atol=1e-6 * n)
+    np.testing.assert_allclose(
+        packed[0], expected, rtol=3e-7 if dtype == np.float32 else 1e-12, atol=1e-6 * n
+    )
     np.testing.assert_allclose(means[0], K.mean(axis=1), rtol=1e-12)
     assert asymmetry == 0.0
     assert largest == pytest.approx(np.abs(K).max())
@@ -99,7 +101,9 @@ def test_smo_finds_the_optimum_of_a_conic_solver(seed, groups, n):
     v, gradient = np.zeros(n), np.empty(n)
     args = [p[k].astype(np.int64) if k == "group" else p[k] for k in ("K", "s", "d", "lo", "hi", "group")]
     _, violation = _core.smo(*args, v, gradient, 1e-10, 10**7)
-    expected = loops.smo_solution(p["K"], p["s"], p["d"], p["lo"], p["hi"], p["group"], np.zeros(groups)).value
+    expected = loops.smo_solution(
+        p["K"], p["s"], p["d"], p["lo"], p["hi"], p["group"], np.zeros(groups)
+    ).value
     value = lambda x: 0.5 * x @ (p["K"] + np.diag(p["d"])) @ x - p["s"] @ x  # noqa: E731
     assert violation <= 1e-10
     assert value(v) == pytest.approx(expected, abs=1e-7)
@@ -114,7 +118,9 @@ def test_smo_meets_bounds_exactly(rng):
     n = 50
     p = dual_program(rng, n, 1)
     v, gradient = np.zeros(n), np.empty(n)
-    _core.smo(1e-3 * p["K"], p["s"], np.zeros(n), p["lo"], p["hi"], np.zeros(n, np.int64), v, gradient, 1e-9, 10**6)
+    _core.smo(
+        1e-3 * p["K"], p["s"], np.zeros(n), p["lo"], p["hi"], np.zeros(n, np.int64), v, gradient, 1e-9, 10**6
+    )
     at_a_bound = (v == p["lo"]) | (v == p["hi"])
     assert at_a_bound.sum() >= n - 2
 
@@ -141,6 +147,10 @@ def test_smo_stops_at_its_limit(rng):
     assert violation > 1e-12
 
 
+def run_smo(s=np.ones(2), group=np.zeros(2, np.int64), v=np.zeros(2)):  # noqa: B008 - never written to
+    _core.smo(np.eye(2), s, np.zeros(2), np.zeros(2), np.ones(2), group, v, np.empty(2), 1e-3, 10)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -152,29 +162,11 @@ def test_smo_stops_at_its_limit(rng):
         (lambda: _core.images(np.ones((2, 3)), np.ones((2, 1)), np.empty((2, 2, 2))), "shape"),
         (lambda: _core.energies(np.ones((2, 3)), np.ones((3, 1)), np.empty(2)), "n\\(n\\+1\\)/2"),
         (lambda: _core.energies(np.ones((2, 3)), np.ones((2, 1)), np.empty(3)), "one entry per kernel"),
-        (
-            lambda: _core.smo(
-                np.eye(2), np.ones(2), np.zeros(2), np.zeros(2), np.ones(2), np.zeros(2, np.int64), np.full(2, 3.0),
-                np.empty(2), 1e-3, 10,
-            ),
-            "feasible",
-        ),
-        (
-            lambda: _core.smo(
-                np.eye(2), np.ones(3), np.zeros(2), np.zeros(2), np.ones(2), np.zeros(2, np.int64), np.zeros(2),
-                np.empty(2), 1e-3, 10,
-            ),
-            "one entry per row",
-        ),
-        (
-            lambda: _core.smo(
-                np.eye(2), np.ones(2), np.zeros(2), np.zeros(2), np.ones(2), np.full(2, -1), np.zeros(2),
-                np.empty(2), 1e-3, 10,
-            ),
-            "group labels",
-        ),
+        (lambda: run_smo(v=np.full(2, 3.0)), "feasible"),
+        (lambda: run_smo(s=np.ones(3)), "one entry per row"),
+        (lambda: run_smo(group=np.full(2, -1)), "group labels"),
     ],
-)  # fmt: skip
+)
 def test_wrong_shapes_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()

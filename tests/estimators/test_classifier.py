@@ -95,7 +95,9 @@ def test_tables_of_every_kind_give_the_same_model(cancer, wrap):
     table = wrap(X) if wrap is not pl.DataFrame else pl.from_pandas(X)
     model = MKLClassifier(per_view()).fit(table, y)
     np.testing.assert_allclose(model.kernel_weights_, reference.kernel_weights_, atol=1e-12)
-    np.testing.assert_allclose(model.decision_function(table), reference.decision_function(X.to_numpy()), atol=1e-10)
+    np.testing.assert_allclose(
+        model.decision_function(table), reference.decision_function(X.to_numpy()), atol=1e-10
+    )
 
 
 def test_columns_are_chosen_by_name(cancer):
@@ -198,7 +200,9 @@ def test_grid_search_in_a_pipeline_tunes_both_parts(cancer, kind):
     X, y = cancer
     X, y = X[:90], y[:90]
     if kind == "table":
-        model = make_pipeline(StandardScaler(), MKLClassifier(KernelBank.distances(scales=[1.0]), geometry=BoxSimplex()))
+        model = make_pipeline(
+            StandardScaler(), MKLClassifier(KernelBank.distances(scales=[1.0]), geometry=BoxSimplex())
+        )
         data = X
     elif kind == "views":
         model = Pipeline([("mklclassifier", MKLClassifier(KernelBank.per_view(), geometry=BoxSimplex()))])
@@ -208,7 +212,9 @@ def test_grid_search_in_a_pipeline_tunes_both_parts(cancer, kind):
         model = Pipeline([("mklclassifier", MKLClassifier("precomputed", geometry=BoxSimplex()))])
         data = np.stack(Ks, axis=2)
     grid = {"mklclassifier__geometry__theta": [0.4, 1.0], "mklclassifier__learner__C": [0.1, 1.0]}
-    search = GridSearchCV(model, grid, cv=KFold(3, shuffle=True, random_state=0), error_score="raise").fit(data, y)
+    search = GridSearchCV(model, grid, cv=KFold(3, shuffle=True, random_state=0), error_score="raise").fit(
+        data, y
+    )
     assert search.best_score_ > 0.85
     assert search.best_estimator_[-1].geometry.theta == search.best_params_["mklclassifier__geometry__theta"]
     assert len(search.cv_results_["params"]) == 4
@@ -220,7 +226,9 @@ def test_cross_validation_slices_precomputed_kernels_on_both_axes(cancer):
     X, y = X[:90].to_numpy(), y[:90].to_numpy()
     Ks = [X @ X.T / 30, (1 + X @ X.T / 30) ** 2]
     cv = KFold(3, shuffle=True, random_state=0)
-    scores = cross_val_score(MKLClassifier("precomputed"), np.stack(Ks, axis=2), y, cv=cv, error_score="raise")
+    scores = cross_val_score(
+        MKLClassifier("precomputed"), np.stack(Ks, axis=2), y, cv=cv, error_score="raise"
+    )
     by_hand = []
     for train, test in cv.split(X):
         model = MKLClassifier("precomputed").fit([K[np.ix_(train, train)] for K in Ks], y[train])
@@ -235,7 +243,9 @@ def test_a_part_left_at_its_default_can_be_tuned():
     assert model.learner == Hinge(C=7.0)
     assert MKLClassifier().learner is None
     X, y = make_classification(60, random_state=0)
-    GridSearchCV(MKLClassifier(KernelBank([Linear()])), {"learner__C": [0.1, 1.0]}, cv=2, error_score="raise").fit(X, y)
+    GridSearchCV(
+        MKLClassifier(KernelBank([Linear()])), {"learner__C": [0.1, 1.0]}, cv=2, error_score="raise"
+    ).fit(X, y)
 
 
 def test_fit_leaves_parameters_alone(cancer):
@@ -264,7 +274,9 @@ def test_the_combined_kernel_feeds_kernel_pca(cancer):
     assert pca.transform(model.combined_kernel(X[120:])).shape == (40, 2)
 
 
-@pytest.mark.parametrize("scaling", [None, UnitTrace(), UnitDiagonal(), (UnitDiagonal(), Centering(), UnitTrace())])
+@pytest.mark.parametrize(
+    "scaling", [None, UnitTrace(), UnitDiagonal(), (UnitDiagonal(), Centering(), UnitTrace())]
+)
 def test_the_combined_kernel_between_new_samples_is_the_training_one_on_training_samples(cancer, scaling):
     X, y = cancer
     bank = KernelBank([Gaussian(), Polynomial(degree=2)], scaling=scaling)
@@ -286,7 +298,9 @@ def test_long_predictions_are_cut_into_slices(cancer, monkeypatch):
 
 def test_stopping_early_warns_with_the_gap_and_the_tolerance(cancer):
     X, y = cancer
-    with pytest.warns(ConvergenceWarning, match=r"relative duality gap of .*, above tol=1.00e-06: max_iter=2"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"relative duality gap of .*, above tol=1.00e-06: max_iter=2"
+    ):
         MKLClassifier(per_view(), tol=1e-6, max_iter=2).fit(X, y)
 
 
@@ -325,7 +339,11 @@ def test_a_duplicate_and_a_zero_kernel_and_a_constant_column_are_legal(cancer):
     X = X.copy()
     X["constant"] = 1.0
     bank = KernelBank(
-        [Entry(Gaussian(), columns=["mean radius"]), Entry(Gaussian(), columns=["mean radius"]), Entry(Linear(), columns="constant")]
+        [
+            Entry(Gaussian(), columns=["mean radius"]),
+            Entry(Gaussian(), columns=["mean radius"]),
+            Entry(Linear(), columns="constant"),
+        ]
     )
     model = MKLClassifier(bank).fit(X, y)
     assert model.duality_gap_ <= 1e-4

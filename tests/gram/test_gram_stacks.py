@@ -113,6 +113,8 @@ def test_without_a_limit_the_budget_is_part_of_what_is_free():
     assert budget(123.0) == 123
 
 
-@pytest.mark.parametrize(("n", "text"), [(12, "12 B"), (3_400, "3.4 KB"), (5e6, "5 MB"), (1.25e10, "12.5 GB")])
+@pytest.mark.parametrize(
+    ("n", "text"), [(12, "12 B"), (3_400, "3.4 KB"), (5e6, "5 MB"), (1.25e10, "12.5 GB")]
+)
 def test_bytes_are_written_as_people_read_them(n, text):
     assert human(int(n)) == text

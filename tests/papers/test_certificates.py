@@ -1,4 +1,4 @@
-"""Every geometry with every learner, certified against one conic program that shares nothing with the solver."""
+"""Every geometry with every learner, certified against a conic program that shares nothing with us."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,9 @@ SEEDS = [0, 1]
 
 
 def fit(Ks, y, learner, geometry, **params):
-    return MKLClassifier("precomputed", learner=learner, geometry=geometry, **{"tol": 1e-6, **params}).fit(Ks, y)
+    return MKLClassifier("precomputed", learner=learner, geometry=geometry, **{"tol": 1e-6, **params}).fit(
+        Ks, y
+    )
 
 
 def subclasses(cls):
@@ -89,7 +91,9 @@ def test_a_sloppy_machine_still_gives_bounds_that_enclose_the_optimum(geometry, 
         assert optimum <= record.certificate.upper * (1 + 1e-7)
 
 
-@pytest.mark.parametrize("geometry", [(Simplex(), ("simplex",)), (LpBall(2.0), ("lp", 2.0)), (RidgeSimplex(), ("ridge", 1.0))])
+@pytest.mark.parametrize(
+    "geometry", [(Simplex(), ("simplex",)), (LpBall(2.0), ("lp", 2.0)), (RidgeSimplex(), ("ridge", 1.0))]
+)
 @pytest.mark.parametrize("learner", [(Hinge(), ("hinge", 1.0)), (SquaredHinge(), ("squared", 1.0))])
 def test_weights_shared_by_all_classes_are_certified(geometry, learner):
     Ks, _ = random_problem(0, n=45, M=5)

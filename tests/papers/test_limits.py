@@ -6,7 +6,16 @@ from sklearn.svm import SVC, NuSVC
 from tests.reference.problems import random_problem, single_kernel_problem
 
 from kernelweave import MKLClassifier
-from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, PowerSimplex, RidgeSimplex, Simplex, Uniform
+from kernelweave.geometry import (
+    BoxSimplex,
+    ElasticNetBall,
+    GroupBox,
+    LpBall,
+    PowerSimplex,
+    RidgeSimplex,
+    Simplex,
+    Uniform,
+)
 from kernelweave.learners import Hinge, NuHinge
 
 TOL = 1e-8
@@ -27,7 +36,9 @@ def test_theta_of_one_over_m_is_exactly_the_average_kernel(problem):
     np.testing.assert_array_equal(box.kernel_weights_, np.full(8, 1 / 8))
     np.testing.assert_array_equal(box.decision_function(Ks), average.decision_function(Ks))
     svc = SVC(kernel="precomputed", tol=1e-9).fit(np.mean(Ks, axis=0), y)
-    np.testing.assert_allclose(box.decision_function(Ks), svc.decision_function(np.mean(Ks, axis=0)), atol=1e-5)
+    np.testing.assert_allclose(
+        box.decision_function(Ks), svc.decision_function(np.mean(Ks, axis=0)), atol=1e-5
+    )
 
 
 def test_nu_of_one_is_the_average_kernel_too(problem):
@@ -35,7 +46,9 @@ def test_nu_of_one_is_the_average_kernel_too(problem):
     np.testing.assert_array_equal(fit(Ks, y, BoxSimplex(nu=1.0)).kernel_weights_, np.full(8, 1 / 8))
 
 
-@pytest.mark.parametrize("geometry", [BoxSimplex(theta=1.0), BoxSimplex(theta=7.5), LpBall(p=1), ElasticNetBall(v=1.0)])
+@pytest.mark.parametrize(
+    "geometry", [BoxSimplex(theta=1.0), BoxSimplex(theta=7.5), LpBall(p=1), ElasticNetBall(v=1.0)]
+)
 def test_no_cap_and_p_of_one_are_exactly_the_simplex(problem, geometry):
     Ks, y = problem
     hard, same = fit(Ks, y, Simplex()), fit(Ks, y, geometry)
@@ -76,7 +89,9 @@ def test_p_towards_one_tends_to_the_simplex(problem):
 def test_a_large_theta_makes_the_ridge_vanish_and_a_small_one_the_learning(problem):
     Ks, y = problem
     hard = fit(Ks, y, Simplex(), tol=1e-7)
-    assert fit(Ks, y, RidgeSimplex(theta=1e6), tol=1e-7).objective_ == pytest.approx(hard.objective_, rel=1e-5)
+    assert fit(Ks, y, RidgeSimplex(theta=1e6), tol=1e-7).objective_ == pytest.approx(
+        hard.objective_, rel=1e-5
+    )
     flat = fit(Ks, y, RidgeSimplex(theta=1e-6), tol=1e-7)
     np.testing.assert_allclose(flat.kernel_weights_, np.full(8, 1 / 8), atol=1e-4)
 
@@ -88,7 +103,18 @@ def test_the_power_of_two_is_the_ridge(problem):
     np.testing.assert_allclose(power.kernel_weights_, ridge.kernel_weights_, atol=1e-3)
 
 
-GEOMETRIES = [Uniform(), Simplex(), BoxSimplex(), LpBall(1.0), LpBall(2.0), LpBall(np.inf), ElasticNetBall(), GroupBox(), RidgeSimplex(), PowerSimplex()]  # fmt: skip
+GEOMETRIES = [
+    Uniform(),
+    Simplex(),
+    BoxSimplex(),
+    LpBall(1.0),
+    LpBall(2.0),
+    LpBall(np.inf),
+    ElasticNetBall(),
+    GroupBox(),
+    RidgeSimplex(),
+    PowerSimplex(),
+]
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=repr)
@@ -98,7 +124,9 @@ def test_one_kernel_is_exactly_a_plain_svm(geometry, C):
     model = fit(Ks, y, geometry, Hinge(C=C), tol=1e-9)
     np.testing.assert_array_equal(model.kernel_weights_, [1.0])
     svc = SVC(C=C, kernel="precomputed", tol=1e-10).fit(Ks[0], y)
-    np.testing.assert_allclose(model.decision_function(Ks), svc.decision_function(Ks[0]), atol=1e-5 * max(1.0, C))
+    np.testing.assert_allclose(
+        model.decision_function(Ks), svc.decision_function(Ks[0]), atol=1e-5 * max(1.0, C)
+    )
 
 
 def test_one_kernel_in_the_nu_form_is_scikit_learns_nu_svc():
@@ -118,4 +146,6 @@ def test_duplicated_kernels_share_what_one_would_get(problem):
     Ks, y = problem
     once, twice = fit(Ks, y, Simplex(), tol=1e-7), fit(Ks + Ks, y, Simplex(), tol=1e-7)
     assert twice.objective_ == pytest.approx(once.objective_, rel=1e-6)
-    np.testing.assert_allclose(twice.kernel_weights_[:8] + twice.kernel_weights_[8:], once.kernel_weights_, atol=1e-2)
+    np.testing.assert_allclose(
+        twice.kernel_weights_[:8] + twice.kernel_weights_[8:], once.kernel_weights_, atol=1e-2
+    )

@@ -91,13 +91,15 @@ def smo_solution(K, s, diag, lo, hi, group, total):
     n = len(K)
     s, diag, lo, hi = (np.broadcast_to(np.asarray(x, dtype=np.float64), (n,)) for x in (s, diag, lo, hi))
     group = np.broadcast_to(np.asarray(group), (n,))
-    v = cp.Variable(n)
-    constraints = [v[side] >= lo[side] for side in [np.isfinite(lo)] if side.any()]
-    constraints += [v[side] <= hi[side] for side in [np.isfinite(hi)] if side.any()]
-    constraints += [cp.sum(v[group == g]) == wanted for g, wanted in enumerate(np.atleast_1d(total))]
+    bounds = np.abs(np.r_[lo, hi])
+    unit = min(1.0, bounds[np.isfinite(bounds)].max(initial=0.0) or 1.0)  # small boxes have tiny optima
+    u = cp.Variable(n)  # v = unit u
+    constraints = [u[side] >= lo[side] / unit for side in [np.isfinite(lo)] if side.any()]
+    constraints += [u[side] <= hi[side] / unit for side in [np.isfinite(hi)] if side.any()]
+    constraints += [cp.sum(u[group == g]) == wanted / unit for g, wanted in enumerate(np.atleast_1d(total))]
     Q = np.asarray(K, dtype=np.float64) + np.diag(diag)
-    value = solve(cp.Problem(cp.Minimize(cp.sum_squares(factor(Q).T @ v) / 2.0 - s @ v), constraints))
-    return SmoSolution(v.value, value)
+    value = solve(cp.Problem(cp.Minimize(cp.sum_squares(factor(Q).T @ u) / 2.0 - s @ u / unit), constraints))
+    return SmoSolution(unit * u.value, unit**2 * value)
 
 
 def hinge_primal(K, v, y, C):

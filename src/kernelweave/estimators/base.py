@@ -33,9 +33,10 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
-        """Return the learnt kernel Σ eta_m k_m between the rows of X and of Z (the training samples by default).
+        """Return the learnt kernel Σ eta_m k_m between the rows of X and of Z.
 
-        With one set of weights per class, their mean over the classes is used.
+        Z are the training samples by default. With one set of weights per class,
+        their mean over the classes is used.
         """
         check_is_fitted(self)
         eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)

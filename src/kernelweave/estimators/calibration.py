@@ -20,7 +20,7 @@ def wants_probability(estimator: Any) -> bool:
     return True
 
 
-def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit the model and a sigmoid on its cross-validated decision values; keep the model's attributes."""
     X = as_one_array(X)
     plain = clone(estimator).set_params(probability=False)
@@ -29,4 +29,3 @@ def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     fitted = calibration.calibrated_classifiers_[0].estimator
     learnt = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
     vars(estimator).update(learnt, calibration_=calibration)
-    return estimator

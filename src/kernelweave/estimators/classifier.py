@@ -77,8 +77,8 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    The framework of [Xu13, Eq. (11), (13), (16)]; `presets` has the published methods by name. Symbols: paper μ →
-    ``kernel_weights_``, α∘y → ``dual_coef_``, θ → ``geometry.theta``.
+    The framework of [Xu13, Eq. (11), (13), (16)]; `presets` has the published methods by name.
+    Symbols: paper μ → ``kernel_weights_``, α∘y → ``dual_coef_``, θ → ``geometry.theta``.
     Differs from the paper: nothing in the problem; the solver is second order and certified.
 
     Examples
@@ -92,6 +92,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     array([...])
     >>> model.duality_gap_ < 1e-4
     True
+
     """
 
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {"learner": Hinge, "geometry": Simplex}
@@ -133,7 +134,8 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         """Learn the weights and the machine from samples X and their labels y."""
         self._check_parameters()
         if self.probability:
-            return calibrate(self, X, y, sample_weight)
+            calibrate(self, X, y, sample_weight)
+            return self
         X = check_input(self, X, reset=True)
         fitted = as_bank(self.bank).fit(X)
         self.classes_, index = encode_labels(y, fitted.n_samples)
@@ -168,22 +170,22 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         X = check_input(self, X, reset=False)
         values = scores(self.bank_, X, np.atleast_2d(self.kernel_weights_), self.dual_coef_, self.support_)
         values = values + self.intercept_
-        return values[:, 0] if self.classes_.size == 2 else values
+        return np.asarray(values[:, 0] if self.classes_.size == 2 else values)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each sample."""
         values = self.decision_function(X)
         winners = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[winners]  # type: ignore[no-any-return]
+        return np.asarray(self.classes_[winners])
 
-    @available_if(wants_probability)
+    @available_if(wants_probability)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
         """Return calibrated class probabilities; needs ``probability=True`` at fit."""
         check_is_fitted(self, "calibration_")
         return self.calibration_.predict_proba(as_one_array(X))  # type: ignore[no-any-return]
 
     def _check_parameters(self) -> None:
-        if not (isinstance(self.tol, int | float) and 0.0 < self.tol < 1.0):
+        if not 0.0 < self.tol < 1.0:
             raise ValueError(f"tol must be a number between 0 and 1; got {self.tol!r}.")
         if self.max_iter is not None and self.max_iter < 1:
             raise ValueError(f"max_iter must be None or at least 1; got {self.max_iter!r}.")

@@ -44,8 +44,8 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Check the samples as far as their kind allows, and let scikit-learn remember columns and names."""
     if is_precomputed(estimator.bank):
         if reset:
-            first = X if hasattr(X, "shape") else next(iter(X), None)
-            estimator.n_features_in_ = int(np.shape(first)[1]) if np.ndim(first) >= 2 else 0
+            shape = np.shape(X if hasattr(X, "shape") or len(X) == 0 else X[0])
+            estimator.n_features_in_ = shape[1] if len(shape) >= 2 else 0
         return X
     if isinstance(X, Views):
         if reset:
@@ -58,5 +58,5 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def as_one_array(X: Any) -> Any:
-    """Return a list of kernel matrices as (rows, n_train, M), the form that can be split; the rest as it is."""
+    """Return a list of kernel matrices as one array (rows, n_train, M), which can be split."""
     return np.stack(X, axis=2) if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2 else X

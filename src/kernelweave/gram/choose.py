@@ -39,8 +39,8 @@ def precision(n_samples: int, n_kernels: int, tol: float, dtype: str, memory_lim
         return "float32"
     raise MemoryError(
         f"{n_kernels} kernels of {n_samples} samples need {human(need[wanted])} in {wanted} "
-        f"({human(need['float32'])} in float32), but {human(limit)} may be used: raise memory_limit, use fewer "
-        "kernels or samples, or dtype='float32' with tol >= 1e-4."
+        f"({human(need['float32'])} in float32), but {human(limit)} may be used: raise memory_limit, use "
+        "fewer kernels or samples, or dtype='float32' with tol >= 1e-4."
     )
 
 

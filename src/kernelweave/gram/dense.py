@@ -17,6 +17,7 @@ class DenseGrams(StreamedGrams):
     >>> grams.combine(np.array([1.0, 0.5]))
     array([[1.5, 0.5],
            [0.5, 1.5]])
+
     """
 
     def __init__(self, matrices: tuple[Matrix, ...]) -> None:

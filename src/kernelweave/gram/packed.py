@@ -29,6 +29,7 @@ class PackedGrams:
     >>> grams = PackedGrams.pack([np.eye(3)], n_kernels=1, n_samples=3, dtype="float32", centre=False)
     >>> grams.energies(np.array([1.0, 1.0, 0.0]))
     array([1.])
+
     """
 
     packed: AnyArray = field(repr=False)

@@ -24,6 +24,7 @@ class StreamedGrams:
     >>> grams = StreamedGrams(lambda: iter([np.eye(2), np.ones((2, 2))]), n_kernels=2, n_samples=2)
     >>> grams.energies(np.array([1.0, -1.0]))
     array([1., 0.])
+
     """
 
     matrices: Callable[[], Iterable[Matrix]] = field(repr=False)
@@ -47,5 +48,5 @@ class StreamedGrams:
     def energies(self, coef: AnyArray) -> Vector:
         return np.array([0.5 * np.vdot(coef, K @ coef) for K in self.matrices()])
 
-    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
+    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:  # noqa: ARG002 - nothing was removed
         return np.zeros(coef.shape[1:])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._typing import Vector
 from kernelweave.learners.bias import hinge_bias
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.support_vector import Loss, SupportVectorLearner
@@ -39,6 +39,7 @@ class Hinge(SupportVectorLearner):
     >>> machine = Hinge(C=10.0).solve(np.eye(2), np.array([1.0, -1.0]))
     >>> machine.coef
     array([ 1., -1.])
+
     """
 
     C: float = 1.0
@@ -63,6 +64,3 @@ class Hinge(SupportVectorLearner):
 
     def asked(self, tol: float) -> float:
         return tol if self.tol is None else self.tol
-
-    def unit(self, K: AnyArray) -> float:
-        return 1.0

@@ -65,11 +65,11 @@ class Machine:
         """
         spread = SIGMAS * 2.0**0.5 * error * self.size  # ΔK is symmetric: each rounding counts twice
         n_samples = self.coef.shape[0]
-        return spread * (self.slope + 0.5 * self.size) + 0.5 * self.bend * n_samples * spread**2
+        return float(spread * (self.slope + 0.5 * self.size) + 0.5 * self.bend * n_samples * spread**2)
 
     def energy_slack(self, errors: Vector) -> Vector:
         """Bound what rounding the entries of each K_m by at most errors_m changes in ½ v'K_m v."""
-        return SIGMAS * 2.0**0.5 * 0.5 * errors * self.size**2
+        return np.asarray(SIGMAS * 2.0**0.5 * 0.5 * errors * self.size**2)
 
     def curvature(self, K: AnyArray, images: Matrix) -> Matrix:
         """Return the Hessian of the optimal value in the weights, given images[m] = K_m v.
@@ -97,7 +97,7 @@ def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix) -> 
     AU, AE = solved[:, : U.shape[1]], solved[:, U.shape[1] :]
     held = np.linalg.lstsq(E.T @ AE, E.T @ AU, rcond=None)[0]
     H = U.T @ (AU - AE @ held)
-    return 0.5 * (H + H.T)
+    return np.asarray(0.5 * (H + H.T))
 
 
 def _solve_psd(A: Matrix, B: Matrix) -> Matrix:

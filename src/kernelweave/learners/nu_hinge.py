@@ -41,6 +41,7 @@ class NuHinge(SupportVectorLearner):
     >>> machine = NuHinge(nu=1.0).solve(np.eye(2), np.array([1.0, -1.0]))
     >>> machine.coef
     array([ 0.5, -0.5])
+
     """
 
     nu: float = 0.5
@@ -50,10 +51,10 @@ class NuHinge(SupportVectorLearner):
         largest = 2.0 * min(weight[y > 0].sum(), weight[y < 0].sum()) / weight.sum()
         if not 0.0 < self.nu <= largest * (1.0 + 1e-12):
             raise ValueError(
-                f"NuHinge got nu={self.nu}, but with these classes nu must be above 0 and at most {largest:.6g} "
-                "(twice the weight share of the smaller class)."
+                f"NuHinge got nu={self.nu}, but with these classes nu must be above 0 and at most "
+                f"{largest:.6g} (twice the weight share of the smaller class)."
             )
-        C = self._C(weight)
+        C = self._costs(weight)
         return DualProgram(
             s=np.zeros(y.size),
             d=np.zeros(y.size),
@@ -65,7 +66,7 @@ class NuHinge(SupportVectorLearner):
 
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         # With ρ± = ρ ∓ b the sum splits by class, and each half is a weighted quantile.
-        C, up = self._C(weight), y > 0
+        C, up = self._costs(weight), y > 0
         above = margin_quantile(f[up], C[up], 0.5)
         below = margin_quantile(-f[~up], C[~up], 0.5)
         rho, b = 0.5 * (above + below), 0.5 * (below - above)
@@ -79,5 +80,5 @@ class NuHinge(SupportVectorLearner):
         # The coefficients have absolute sum one, so no decision value exceeds the largest diagonal entry.
         return float(np.diagonal(K).max())
 
-    def _C(self, weight: Vector) -> Vector:
-        return weight / (self.nu * weight.sum())
+    def _costs(self, weight: Vector) -> Vector:
+        return np.asarray(weight / (self.nu * weight.sum()))

@@ -31,6 +31,7 @@ class OneVsRest(Part):
     >>> OneVsRest(Hinge(C=10.0)).solve(np.eye(2), Y).coef
     array([[ 1., -1.],
            [-1.,  1.]])
+
     """
 
     learner: Learner
@@ -44,9 +45,7 @@ class OneVsRest(Part):
             self.learner.check(column, weight)
 
     def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
-        return join(
-            [self.learner.measure(f[:, c], coef[:, c], y[:, c], weight) for c in range(y.shape[1])]
-        )
+        return join([self.learner.measure(f[:, c], coef[:, c], y[:, c], weight) for c in range(y.shape[1])])
 
     def solve(
         self,

@@ -40,6 +40,7 @@ class SquaredHinge(SupportVectorLearner):
     >>> machine = SquaredHinge(C=1.0).solve(np.eye(2), np.array([1.0, -1.0]))
     >>> machine.coef
     array([ 0.5, -0.5])
+
     """
 
     C: float = 1.0

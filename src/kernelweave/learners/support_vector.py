@@ -49,7 +49,7 @@ class SupportVectorLearner(Part, ABC):
     def asked(self, tol: float) -> float:
         """Return the relative gap to reach when the solver asks for tol."""
 
-    def unit(self, K: AnyArray) -> float:
+    def unit(self, K: AnyArray) -> float:  # noqa: ARG002 - margins are of size one
         """Return the size of decision values that counts as one unit of violation."""
         return 1.0
 
@@ -84,8 +84,8 @@ class SupportVectorLearner(Part, ABC):
 def _machine(program: DualProgram, loss: Loss, v: Vector, f: Vector) -> Machine:
     return Machine(
         coef=v,
-        intercept=np.float64(loss.intercept),
-        margin=np.float64(loss.margin),
+        intercept=np.asarray(loss.intercept),
+        margin=np.asarray(loss.margin),
         linear=float(program.s @ v - 0.5 * program.d @ v**2),
         quadratic=float(v @ f),
         loss=loss.value,

@@ -97,6 +97,6 @@ def require(solver: Solver, geometry: WeightGeometry) -> None:
     others = ", ".join(s.__name__ for s in SOLVERS if accepts(s, geometry))
     name = type(geometry).__name__
     raise IncompatiblePartsError(
-        f"{type(solver).__name__} cannot be used with {geometry!r}: it calls `{missing}`, which {name} does not "
-        f"have. Solvers that accept it: {others}."
+        f"{type(solver).__name__} cannot be used with {geometry!r}: it calls `{missing}`, which {name} does "
+        f"not have. Solvers that accept it: {others}."
     )

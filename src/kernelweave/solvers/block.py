@@ -38,6 +38,7 @@ class BlockDescent(Solver):
     >>> from kernelweave.solvers import BlockDescent
     >>> BlockDescent(tol=1e-3)
     BlockDescent(tol=0.001, max_iter=None)
+
     """
 
     needs: ClassVar[type] = Reweights

@@ -34,7 +34,9 @@ class LowerBound:
         def bound(t: float) -> float:
             return (1.0 - t) * old_g + t * g - self._geometry.conjugate((1.0 - t) * old_h + t * h)
 
-        best = minimize_scalar(lambda t: -bound(t), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-4})
+        best = minimize_scalar(
+            lambda t: -bound(t), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-4}
+        )
         t, value = max([(float(best.x), -float(best.fun)), (1.0, alone)], key=lambda pair: pair[1])
         if value > self.value:
             self._g, self._h, self.value = (1.0 - t) * old_g + t * g, (1.0 - t) * old_h + t * h, value

@@ -17,6 +17,7 @@ class Certificate:
     >>> certificate = Certificate(upper=10.0, lower=9.0)
     >>> certificate.gap, certificate.relative_gap
     (1.0, 0.1)
+
     """
 
     upper: float

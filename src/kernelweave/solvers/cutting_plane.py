@@ -39,6 +39,7 @@ class CuttingPlane(Solver):
     >>> from kernelweave.solvers import CuttingPlane
     >>> CuttingPlane(tol=1e-2)
     CuttingPlane(tol=0.01, max_iter=None)
+
     """
 
     needs: ClassVar[type] = Polyhedral

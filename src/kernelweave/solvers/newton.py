@@ -45,6 +45,7 @@ class Newton(Solver):
     >>> from kernelweave.solvers import Newton
     >>> Newton(tol=1e-6)
     Newton(tol=1e-06, max_iter=None)
+
     """
 
     needs: ClassVar[type] = Models
@@ -77,7 +78,7 @@ class Newton(Solver):
 def _curvature(point: Point, damping: float) -> Matrix:
     assert point.images is not None
     H = point.machine.curvature(point.K, point.images)
-    return H + damping * float(np.trace(H)) / H.shape[0] * np.eye(H.shape[0])
+    return np.asarray(H + damping * float(np.trace(H)) / H.shape[0] * np.eye(H.shape[0]))
 
 
 def _machine_is_the_bottleneck(walk: Walk, point: Point) -> bool:
@@ -105,7 +106,7 @@ def _search(walk: Walk, point: Point, target: Vector) -> tuple[Point | None, flo
 
 
 def _escape(walk: Walk, point: Point) -> Point:
-    """Take the closed-form step, which never raises the objective, after a little mass for the best answer."""
+    """Take the closed-form step, which never raises the objective, mixed with the best answer to h."""
     geometry = walk.problem.geometry
     if not isinstance(geometry, Reweights):
         return point

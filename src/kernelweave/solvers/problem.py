@@ -36,8 +36,8 @@ class Problem:
 class Point:
     """The machine at given weights, its energies h, and the objective ``upper`` it proves attainable.
 
-    Both allow for rounding in storage: ``upper`` contains the ``slack`` that pays for it, and ``ceiling`` is h
-    plus what rounding may have taken from it, from which dual bounds are drawn.
+    Both allow for rounding in storage: ``upper`` contains the ``slack`` that pays for it, and ``ceiling``
+    is h plus what rounding may have taken from it, from which dual bounds are drawn.
     """
 
     eta: Vector

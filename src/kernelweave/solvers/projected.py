@@ -41,6 +41,7 @@ class ProjectedGradient(Solver):
     >>> from kernelweave.solvers import ProjectedGradient
     >>> ProjectedGradient(max_iter=50)
     ProjectedGradient(tol=None, max_iter=50)
+
     """
 
     needs: ClassVar[type] = Projects

@@ -41,6 +41,7 @@ class ReducedGradient(Solver):
     >>> from kernelweave.solvers import ReducedGradient
     >>> ReducedGradient()
     ReducedGradient(tol=None, max_iter=None)
+
     """
 
     needs: ClassVar[type] = Reduces
@@ -75,7 +76,9 @@ def _follow(walk: Walk, point: Point, direction: Vector) -> Point | None:
         if walk.finished:
             return trial
         if trial.upper >= base.upper:
-            return _line_search(walk, base, direction, longest, trial) or (base if base is not point else None)
+            return _line_search(walk, base, direction, longest, trial) or (
+                base if base is not point else None
+            )
         base, direction = trial, _without_vanished(trial.eta, direction)
     return base if base is not point else None
 
