@@ -5,8 +5,8 @@ Run it with matplotlib installed (``pip install 'kernelweave[plot]'``): ``python
 
 from pathlib import Path
 
-import matplotlib
 import numpy as np
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
@@ -16,9 +16,6 @@ from kernelweave.kernels import Gaussian
 from kernelweave.learners import Hinge
 from kernelweave.solvers import BlockDescent, Newton, ProjectedGradient
 
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-
 COLOURS = {"mean": "#2a78b5", "error": "#c2571a", "worst": "#3a8a4d"}
 STYLES = {0.25: ":", 1.0: "--", 4.0: "-"}
 INK, FAINT = "#333333", "#dddddd"
@@ -26,6 +23,7 @@ THETA_SHOWN = 1.0
 
 
 def main():
+    plt.switch_backend("Agg")
     X, y = load_breast_cancer(return_X_y=True)
     X = scale(X)
     views = {name: slice(10 * k, 10 * k + 10) for k, name in enumerate(COLOURS)}
@@ -46,7 +44,9 @@ def main():
 def draw_paths(axes, thetas, weights):
     kernels = [(view, s) for view in COLOURS for s in STYLES]
     axes.plot(thetas, thetas, color=FAINT, linewidth=1.0)
-    axes.annotate("the cap θ", (0.66, 0.66), color="#888888", ha="right", va="bottom", rotation=33, fontsize=8)
+    axes.annotate(
+        "the cap θ", (0.66, 0.66), color="#888888", ha="right", va="bottom", rotation=33, fontsize=8
+    )
     for (view, s), path in zip(kernels, weights.T, strict=True):
         axes.plot(thetas, path, color=COLOURS[view], linestyle=STYLES[s], linewidth=1.8)
     for view, colour in COLOURS.items():
@@ -58,7 +58,9 @@ def draw_paths(axes, thetas, weights):
     axes.set_ylim(0.0, 0.75)
     axes.set_xlabel("θ: 1/9 is the average kernel, 1 the simplex")
     axes.set_ylabel("kernel weight")
-    axes.set_title("Nine kernels on three views: weights as the cap rises", fontsize=10, loc="left", color=INK)
+    axes.set_title(
+        "Nine kernels on three views: weights as the cap rises", fontsize=10, loc="left", color=INK
+    )
 
 
 def draw_gaps(axes, bank, X, y):

@@ -10,8 +10,8 @@ from kernelweave.learners import SquaredHinge
 
 WEIGHTS = (
     "it compares decision values to 1e-7, the fit stops at a relative gap of 1e-4; and widths of distance "
-    "kernels are learnt from the samples, each counted once. The equivalence of the problem itself is tested in "
-    "tests/contracts/test_learners.py"
+    "kernels are learnt from the samples, each counted once. The equivalence of the problem itself is tested "
+    "in tests/contracts/test_learners.py"
 )
 EXEMPT = {
     "check_sample_weight_equivalence_on_dense_data": WEIGHTS,

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 
 from kernelweave.estimators.inputs import as_one_array
+
+
+FOLDS = 5
 
 
 def wants_probability(estimator: Any) -> bool:
@@ -23,8 +27,14 @@ def wants_probability(estimator: Any) -> bool:
 def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit the model and a sigmoid on its cross-validated decision values; keep the model's attributes."""
     X = as_one_array(X)
+    _, counts = np.unique(np.asarray(y), return_counts=True)
+    if counts.min(initial=FOLDS) < FOLDS:
+        raise ValueError(
+            f"probability=True calibrates by {FOLDS}-fold cross-validation, but the smallest class has "
+            f"{counts.min()} sample(s): give every class {FOLDS} or more, or set probability=False."
+        )
     plain = clone(estimator).set_params(probability=False)
-    calibration = CalibratedClassifierCV(plain, method="sigmoid", cv=5, ensemble=False)
+    calibration = CalibratedClassifierCV(plain, method="sigmoid", cv=FOLDS, ensemble=False)
     calibration.fit(X, y, sample_weight=sample_weight)
     fitted = calibration.calibrated_classifiers_[0].estimator
     learnt = {name: value for name, value in vars(fitted).items() if name.endswith("_")}

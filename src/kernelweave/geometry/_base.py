@@ -41,7 +41,7 @@ class Geometry(Part, ABC):
     def reweight(self, norms: Vector) -> Vector:
         """Return argmin of sum_m norms_m^2 / (2 eta_m) + r(eta) over the set, with 0/0 = 0."""
 
-    def penalty(self, eta: Vector) -> float:
+    def penalty(self, eta: Vector) -> float:  # noqa: ARG002 - for the geometries that have one
         """Return r(eta), wherever eta lies."""
         return 0.0
 
@@ -54,7 +54,7 @@ class Geometry(Part, ABC):
         eta = self.maximizer(h)
         return float(eta @ h) - self.penalty(eta)
 
-    def prox(self, z: Vector, step: float) -> Vector:
+    def prox(self, z: Vector, step: float) -> Vector:  # noqa: ARG002 - there is no penalty to weigh
         """Return argmin of ||eta - z||^2 / 2 + step r(eta) over the set."""
         return self.project(z)
 

@@ -45,7 +45,7 @@ def project(z: Vector, cap: float) -> Vector:
     inside = (kinks[piece] < y) & (y - cap < kinks[piece + 1])  # entries free on this piece
     full = np.count_nonzero(y - cap >= kinks[piece + 1])
     shift = (y[inside].sum() + cap * full - 1.0) / max(np.count_nonzero(inside), 1)
-    return np.clip(y - shift, 0.0, cap)
+    return np.asarray(np.clip(y - shift, 0.0, cap))
 
 
 def share(norms: Vector, cap: float) -> Vector:
@@ -55,10 +55,11 @@ def share(norms: Vector, cap: float) -> Vector:
     -----
     [Xu13, Eq. (25), Lemma 8]. Where the positive norms cannot hold the whole mass they sit at the cap
     and the others share the rest evenly, which the paper excludes by assuming positive norms.
+
     """
     n = len(norms)
     positive = norms > 0.0
-    n_positive = np.count_nonzero(positive)
+    n_positive = int(np.count_nonzero(positive))
     if n_positive == 0 or leaves_one_point(cap, n):
         return np.full(n, 1.0 / n)
     if cap * n_positive <= 1.0 + ROUNDING:

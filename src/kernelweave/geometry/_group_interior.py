@@ -16,6 +16,7 @@ def minimise(H: Matrix, b: Vector, index: Indices, theta: float) -> Vector:
     -----
     The norm of a group is not smooth at 0, where most groups end. With e_t >= ||x_t|| as a weight the
     constraint ||x_t||^2 / e_t <= e_t is smooth and convex wherever e_t > 0.
+
     """
     n, n_groups = len(b), int(index.max()) + 1
     if n == n_groups:
@@ -54,7 +55,7 @@ def minimise(H: Matrix, b: Vector, index: Indices, theta: float) -> Vector:
     return _interior.minimise(lifted, b_lifted, start, describe=describe, n_constraints=n_constraints).x[:n]
 
 
-def _mass(x: Vector, multipliers: Vector) -> Boundary:
+def _mass(x: Vector, _multipliers: Vector) -> Boundary:
     """Describe sum x <= 1, all that groups of one kernel need."""
     n = len(x)
     return Boundary(np.zeros(n), np.array([x.sum() - 1.0]), np.ones((1, n)), np.zeros((n, n)))

@@ -65,6 +65,7 @@ def minimise(
     -----
     Mehrotra's predictor and corrector on the perturbed optimality conditions, in units of the largest
     slope at the start.
+
     """
     n = len(b)
     scale = float(np.abs(b - H @ start).max()) or 1.0
@@ -180,6 +181,6 @@ def _scaled(describe: Describe, scale: float) -> Describe:
     return describe_scaled
 
 
-def _nothing(x: Vector, multipliers: Vector) -> Boundary:
+def _nothing(x: Vector, _multipliers: Vector) -> Boundary:
     n = len(x)
     return Boundary(np.zeros(n), np.zeros(0), np.zeros((0, n)), np.zeros((n, n)))

@@ -34,6 +34,7 @@ def model_step(start: Vector, eta: Vector, h: Vector, H: Matrix, p: float) -> Ve
     Where the model's energies e(x) = h - H(x - eta) are positive, the optimum lies on the sphere and has
     log e_m = (p - 1) log x_m + c with one c. In u = log x the Jacobian is (p-1) I + diag(1/e) H diag(x), and
     weights below the smallest float are no trouble.
+
     """
 
     def at(logs: Vector) -> Iterate | None:

@@ -18,6 +18,7 @@ def reweight(norms: Vector, kappa: float, p: float) -> Vector:
     -----
     Stationarity is x^(p+1) + level x^2 = norms^2 / (2 kappa) with the one level that makes the mass 1. The
     level may be negative; a kernel of norm 0 then has weight (-level)^(1/(p-1)), not 0.
+
     """
     n = len(norms)
     c = 0.5 * (norms / np.sqrt(kappa)) ** 2

@@ -34,26 +34,30 @@ def minimise_model(
     -----
     The momentum restarts when it points uphill (O'Donoghue and Candes), which adapts to the unknown strong
     convexity. The stop is the model's own Fenchel-Young gap, with h - H(x - eta) as its energies.
+
     """
     last = len(h) - 1
     top = float(eigh(H, eigvals_only=True, subset_by_index=(last, last))[0])
     # A linear model has no natural step: take one that carries the largest energy far beyond the set.
     step = 1.0 / (max(top, 1e-6 * float(np.abs(h).max())) or 1.0)
-    x = y = start
-    t = 1.0
+    enough = _tolerance(eta, h, H)
+    best, best_gap = start, _gap(geometry, start, eta, h, H)
+    x, y, t = start, start, 1.0
     for i in range(max_iter):
         new = geometry.prox(y + step * (h - H @ (y - eta)), step)
         if np.abs(new - y).max() <= STEP_TOLERANCE * np.abs(new).max():
             return new
         if i % CHECK_EVERY == 0:
-            for candidate in (new, x):  # a start that is already good may not bear a step
-                if is_solved(geometry, candidate, eta, h, H):
-                    return candidate
+            gap = _gap(geometry, new, eta, h, H)
+            if gap <= max(best_gap, enough):  # a step restores exact zeros, even where it gains nothing
+                best, best_gap = new, gap
+            if best_gap <= enough:
+                break
         uphill = (y - new) @ (new - x) > 0.0
         t_new = 1.0 if uphill else 0.5 + np.sqrt(0.25 + t * t)
         y = new if uphill else new + ((t - 1.0) / t_new) * (new - x)
         x, t = new, t_new
-    return x
+    return best
 
 
 def polish(geometry: Proximable, start: Vector, eta: Vector, h: Vector, H: Matrix) -> Vector:
@@ -63,7 +67,13 @@ def polish(geometry: Proximable, start: Vector, eta: Vector, h: Vector, H: Matri
 
 def is_solved(geometry: Proximable, x: Vector, eta: Vector, h: Vector, H: Matrix) -> bool:
     """Tell whether x minimises the model, by the model's own Fenchel-Young gap."""
+    return _gap(geometry, x, eta, h, H) <= _tolerance(eta, h, H)
+
+
+def _gap(geometry: Proximable, x: Vector, eta: Vector, h: Vector, H: Matrix) -> float:
     energies = h - H @ (x - eta)
-    gap = geometry.value(x) + geometry.conjugate(energies) - float(x @ energies)
-    scale = GAP_TOLERANCE * float(np.abs(h) @ np.abs(eta)) + ROUNDING * float(np.diagonal(H).max())
-    return gap <= scale
+    return geometry.value(x) + geometry.conjugate(energies) - float(x @ energies)
+
+
+def _tolerance(eta: Vector, h: Vector, H: Matrix) -> float:
+    return GAP_TOLERANCE * float(np.abs(h) @ np.abs(eta)) + ROUNDING * float(np.diagonal(H).max())

@@ -54,7 +54,13 @@ def model_step(eta: Vector, h: Vector, H: Matrix, cap: float, ridge: float = 0.0
 def minimise(A: Matrix, b: Vector, cap: float, start: Vector) -> Vector:
     """Return argmin of x'Ax/2 - b'x on the capped simplex, A positive definite, start feasible."""
     problem = CappedQuadratic(A, b, cap if cap < 1.0 else np.inf)
-    x, settled = problem.exchange(problem.states(start))
+    state = problem.states(start)
+    if not np.any(state == FREE):
+        pair = problem.best_swap(start, state)
+        if pair is None:
+            return start.copy()
+        state[pair] = FREE
+    x, settled = problem.exchange(state)
     if settled:
         return x
     even = np.full(len(b), 1.0 / len(b))
@@ -79,6 +85,11 @@ class CappedQuadratic:
     b: Vector
     cap: float
 
+    @property
+    def noise(self) -> float:
+        """The size of a slope that has no sign."""
+        return OPTIMALITY * float(np.abs(self.b).max() + np.diagonal(self.A).max())
+
     def states(self, x: Vector) -> States:
         """Return which weights sit at a bound."""
         return np.where(x <= 0.0, AT_ZERO, np.where(x >= self.cap, AT_CAP, FREE))
@@ -101,7 +112,7 @@ class CappedQuadratic:
         state = self.states(x)
         for _ in range(100 + 20 * len(x)):
             if not np.any(state == FREE):
-                pair = self._best_swap(x, state)
+                pair = self.best_swap(x, state)
                 if pair is None:
                     break
                 state[pair] = FREE
@@ -142,15 +153,14 @@ class CappedQuadratic:
 
     def _kept(self, state: States, surplus: Vector) -> States:
         """Return the states with those fixed weights freed that gain by moving inside."""
-        noise = OPTIMALITY * (np.abs(self.b).max() + np.diagonal(self.A).max())
-        return np.where(state * surplus < -noise, FREE, state)
+        return np.where(state * surplus < -self.noise, FREE, state)
 
-    def _best_swap(self, x: Vector, state: States) -> list[int] | None:
+    def best_swap(self, x: Vector, state: States) -> list[int] | None:
         """Return the weights to exchange at a vertex without free weights; None where it is optimal."""
         slopes = self.b - self.A @ x
         enter = int(np.argmax(np.where(state == AT_ZERO, slopes, -np.inf)))
         leave = int(np.argmin(np.where(state == AT_CAP, slopes, np.inf)))
-        return [enter, leave] if slopes[enter] > slopes[leave] else None
+        return [enter, leave] if slopes[enter] > slopes[leave] + self.noise else None
 
     def _room(self, x: Vector, move: Vector, state: States) -> tuple[float, NDArray[np.bool_]]:
         """Return how far the free weights can go, and which of them stop there."""

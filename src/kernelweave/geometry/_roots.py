@@ -51,16 +51,16 @@ def unit_mass(weights: Callable[[float], Vector], t: float, *, rising: bool) -> 
     x = weights(t)
     shortage = 1.0 - float(x.sum())
     if abs(shortage) <= NEGLIGIBLE:
-        return x / x.sum()
+        return np.asarray(x / x.sum())
     towards = 1.0 if (shortage > 0.0) == rising else -1.0
     width = float(np.spacing(abs(t)))
     for _ in range(MAX_ITER):
         other = weights(t + towards * width)
         gain = float(other.sum() - x.sum())
         if abs(gain) >= abs(shortage):
-            return x + (shortage / gain) * (other - x)
+            return np.asarray(x + (shortage / gain) * (other - x))
         width *= 2.0
-    return x / x.sum()
+    return np.asarray(x / x.sum())
 
 
 def two_power_root(a: float, j: float, b: float, k: float, c: Vector) -> Vector:
@@ -73,6 +73,7 @@ def two_power_root(a: float, j: float, b: float, k: float, c: Vector) -> Vector:
     -----
     Right of its root the left-hand side is increasing and convex, so Newton's method started right of
     it descends to it monotonically.
+
     """
     log_c = np.log(c)
     if b > 0.0:  # each power alone overshoots
@@ -81,13 +82,13 @@ def two_power_root(a: float, j: float, b: float, k: float, c: Vector) -> Vector:
         log_x = (log_c + np.log(2.0) - np.log(a)) / j
         if b < 0.0:
             log_x = np.maximum(log_x, np.log(-2.0 * b / a) / (j - k))
-    x = np.exp(np.minimum(log_x, 0.0))
+    x: Vector = np.exp(np.minimum(log_x, 0.0))
     for _ in range(MAX_ITER):
         first, second = a * x**j, b * x**k
         excess = first + second - c
         drop = np.zeros_like(x)
         np.divide(x * excess, j * first + k * second, out=drop, where=excess > 0.0)
-        x = x - drop
+        x -= drop
         if np.all(drop <= CLOSE * x):
             break
     return x

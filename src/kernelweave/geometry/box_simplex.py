@@ -38,8 +38,9 @@ class BoxSimplex(Geometry):
     Examples
     --------
     >>> import numpy as np
-    >>> BoxSimplex(theta=0.4).reweight(np.array([8.0, 1.0, 3.0]))
-    array([0.4 , 0.15, 0.45])
+    >>> BoxSimplex(theta=0.5).reweight(np.array([8.0, 1.0, 3.0]))
+    array([0.5  , 0.125, 0.375])
+
     """
 
     theta: float | None = None
@@ -48,10 +49,8 @@ class BoxSimplex(Geometry):
     def cap(self, n_kernels: int) -> float:
         """Return the cap for this many kernels, never above 1, exactly 1/M where it rounds to that."""
         even = 1.0 / n_kernels
-        if self.theta is not None:
-            theta = self.theta
-        else:
-            theta = even / (DEFAULT_NU if self.nu is None else self.nu)
+        nu = DEFAULT_NU if self.nu is None else self.nu
+        theta = even / nu if self.theta is None else self.theta
         return even if abs(theta * n_kernels - 1.0) <= FEASIBILITY_SLACK else min(theta, 1.0)
 
     def contains(self, eta: Vector) -> bool:
@@ -80,7 +79,7 @@ class BoxSimplex(Geometry):
         super().check(n_kernels)
         if self.theta is not None and self.nu is not None:
             raise ValueError(
-                f"BoxSimplex takes theta or nu, got theta={self.theta} and nu={self.nu}; set one of them to None."
+                f"BoxSimplex takes theta or nu, got theta={self.theta} and nu={self.nu}; set one to None."
             )
         if self.nu is not None and not 0.0 < self.nu <= 1.0:
             raise ValueError(

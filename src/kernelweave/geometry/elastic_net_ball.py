@@ -29,8 +29,8 @@ class ElasticNetBall(Geometry):
     Notes
     -----
     SGMKL of [Yang11]. With the multiplier lambda of the constraint the maximizer is
-    eta = (h - lambda v)_+ / (2 lambda (1 - v)), lambda^2 = sum_k h^2 / (4 (1 - v) + v^2 k) over the k largest h
-    that exceed lambda v; in the block update eta_m is the positive root of
+    eta = (h - lambda v)_+ / (2 lambda (1 - v)), lambda^2 = sum_k h^2 / (4 (1 - v) + v^2 k) over the k
+    largest h, those above lambda v; in the block update eta_m is the positive root of
     2 (1 - v) eta^3 + v eta^2 = ||f_m||^2 / (2 lambda).
     Symbols: mu -> eta, v -> v.
     Differs from the paper: [Xu13, Sec. V-A] prints the 2-norm without its square, a slip.
@@ -40,6 +40,7 @@ class ElasticNetBall(Geometry):
     >>> import numpy as np
     >>> ElasticNetBall(v=0.5).maximizer(np.array([3.0, 0.1, 3.0])).round(6)
     array([0.618034, 0.      , 0.618034])
+
     """
 
     v: float = 0.5
@@ -50,7 +51,7 @@ class ElasticNetBall(Geometry):
     def maximizer(self, h: Vector) -> Vector:
         v, top = self.v, float(h.max())
         if top <= 0.0:
-            return np.where(h == 0.0, self._even(np.count_nonzero(h == 0.0)), 0.0)
+            return np.where(h == 0.0, self._even(int(np.count_nonzero(h == 0.0))), 0.0)
         if v == 1.0:
             return _capped.fill(h, 1.0)
         g = np.maximum(h / top, 0.0)
@@ -70,7 +71,7 @@ class ElasticNetBall(Geometry):
             return _capped.project_at_most(z, 1.0)
         below = top - z
 
-        # eta = (z - lambda v)_+ / (1 + 2 lambda (1 - v)), written with its largest entry x in place of lambda.
+        # eta = (z - lambda v)_+ / (1 + 2 lambda (1 - v)), with its largest entry x in place of lambda.
         def weights(x: float) -> Vector:
             reach = x * (v + 2.0 * (1.0 - v) * top) / (v + 2.0 * (1.0 - v) * x)
             return np.asarray(x * np.maximum(1.0 - below / reach, 0.0))
@@ -101,7 +102,7 @@ class ElasticNetBall(Geometry):
             return self._level(x) - 1.0, float(growth @ (v + 2.0 * (1.0 - v) * x))
 
         # The largest weight lies between the even one and 1, and c is its left-hand side.
-        even = self._even(np.count_nonzero(active))
+        even = self._even(int(np.count_nonzero(active)))
         low, high = (2.0 * (1.0 - v) * x**3 + v * x**2 for x in (even, 1.0))
         eta = np.zeros(len(norms))
         eta[active] = weights(increasing_root(excess, low, high))
@@ -136,4 +137,4 @@ class ElasticNetBall(Geometry):
     def _retract(self, eta: Vector) -> Vector:
         """Scale to the boundary."""
         ones, squares = self.v * float(eta.sum()), (1.0 - self.v) * float(eta @ eta)
-        return eta * (2.0 / (ones + np.sqrt(ones * ones + 4.0 * squares)))
+        return np.asarray(eta * (2.0 / (ones + np.sqrt(ones * ones + 4.0 * squares))))

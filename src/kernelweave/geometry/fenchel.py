@@ -15,5 +15,6 @@ def fenchel_young_gap(geometry: WeightGeometry, eta: Vector, h: Vector) -> float
     >>> from kernelweave.geometry import Simplex, fenchel_young_gap
     >>> fenchel_young_gap(Simplex(), np.array([0.5, 0.5]), np.array([1.0, 3.0]))
     1.0
+
     """
     return geometry.value(eta) + geometry.conjugate(h) - float(eta @ h)

@@ -41,6 +41,7 @@ class GroupBox(Geometry):
     >>> import numpy as np
     >>> GroupBox(groups=["a", "a", "b"], theta=0.6).maximizer(np.array([3.0, 4.0, 1.0]))
     array([0.36, 0.48, 0.4 ])
+
     """
 
     groups: Sequence[Hashable] | None = None
@@ -89,8 +90,8 @@ class GroupBox(Geometry):
             raise ValueError(f"GroupBox needs theta > 0, got theta={self.theta}; theta=1 is the hard margin.")
         if self.groups is not None and len(self.groups) != n_kernels:
             raise ValueError(
-                f"GroupBox needs one group label per kernel, got {len(self.groups)} labels for {n_kernels} kernels; "
-                "groups=None makes each kernel its own group."
+                f"GroupBox needs one group label per kernel, got {len(self.groups)} labels for "
+                f"{n_kernels} kernels; groups=None makes each kernel its own group."
             )
 
     def _index(self, n_kernels: int) -> Indices:

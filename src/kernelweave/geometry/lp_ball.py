@@ -29,7 +29,8 @@ class LpBall(Geometry):
     Notes
     -----
     LpMKL of [Kloft11]; p = 2 is the square loss on the kernel slacks [Xu13, Eq. (16)]. The block update is
-    eta_m = ||f_m||^(2/(p+1)) / (sum_k ||f_k||^(2p/(p+1)))^(1/p), the support function ||h||_q with q = p/(p-1).
+    eta_m = ||f_m||^(2/(p+1)) / (sum_k ||f_k||^(2p/(p+1)))^(1/p), the support function ||h||_q with
+    q = p/(p-1).
     Symbols: mu -> eta, p -> p.
     Differs from the paper: norms and energies may be zero; p = 1 and p = inf are included.
 
@@ -40,6 +41,7 @@ class LpBall(Geometry):
     array([0.6, 0.8])
     >>> LpBall(p=np.inf).reweight(np.array([3.0, 4.0]))
     array([1., 1.])
+
     """
 
     p: float = 2.0
@@ -117,20 +119,23 @@ class LpBall(Geometry):
             )
 
     def _model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        if self.p == 1.0:
-            x = _quadratic.model_step(eta, h, H, 1.0)
-            if x @ (h - H @ (x - eta)) >= 0.0:  # their common energy: less mass would not be better
-                return x
-        else:
-            x = _lp_newton.model_step(eta, eta, h, H, self.p)
-            if x is not None:
-                return x
+        x = self._quick_step(eta, eta, h, H)
+        if x is not None:
+            return x
         inside = 0.9 * self.start(len(h))
-        x = self.project(
-            _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1).x
-        )
-        exact = _lp_newton.model_step(x, eta, h, H, self.p) if self.p > 1.0 else None
-        return polish(self, x, eta, h, H) if exact is None else exact
+        near = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1).x
+        near = self.project(near)
+        x = self._quick_step(near, eta, h, H) if self.p > 1.0 else None
+        return polish(self, near, eta, h, H) if x is None else x
+
+    def _quick_step(self, start: Vector, eta: Vector, h: Vector, H: Matrix) -> Vector | None:
+        """Return the minimiser if it lies on the sphere and a start leads to it."""
+        if self.p > 1.0:
+            return _lp_newton.model_step(start, eta, h, H, self.p)
+        x = _quadratic.model_step(eta, h, H, 1.0)
+        return (
+            x if x @ (h - H @ (x - eta)) >= 0.0 else None
+        )  # their common energy: would less mass be better?
 
     def _describe(self, x: Vector, multipliers: Vector) -> Boundary:
         slope = x ** (self.p - 1.0)
@@ -146,4 +151,4 @@ class LpBall(Geometry):
 def _norm(x: Vector, p: float) -> float:
     """Return the p-norm of x >= 0 without overflow."""
     top = float(x.max())
-    return top * float(np.sum((x / top) ** p)) ** (1.0 / p) if 0.0 < top and p < np.inf else top
+    return top * float(np.sum((x / top) ** p)) ** (1.0 / p) if top > 0.0 and p < np.inf else top

@@ -38,6 +38,7 @@ class PowerSimplex(Geometry):
     >>> import numpy as np
     >>> PowerSimplex(theta=1.0, p=2.0).maximizer(np.array([1.0, 1.5, 0.0])).round(6)
     array([0.25, 0.75, 0.  ])
+
     """
 
     theta: float = 1.0
@@ -77,7 +78,8 @@ class PowerSimplex(Geometry):
         super().check(n_kernels)
         if not 0.0 < self.theta < np.inf:
             raise ValueError(
-                f"PowerSimplex needs a finite theta > 0, got theta={self.theta}; for theta = infinity use Simplex()."
+                f"PowerSimplex needs a finite theta > 0, got theta={self.theta}; "
+                "for theta = infinity use Simplex()."
             )
         if not 1.0 < self.p < np.inf:
             raise ValueError(f"PowerSimplex needs a finite p > 1, got p={self.p}; for p = 1 use Simplex().")
@@ -88,7 +90,7 @@ class PowerSimplex(Geometry):
                 "take theta closer to 1 or a smaller p."
             )
 
-    def _describe(self, x: Vector, multipliers: Vector) -> Boundary:
+    def _describe(self, x: Vector, _multipliers: Vector) -> Boundary:
         n = len(x)
         slope = self.kappa * x ** (self.p - 1.0)
         return Boundary(slope, np.zeros(0), np.zeros((0, n)), np.diag((self.p - 1.0) * slope / x))

@@ -37,6 +37,7 @@ class RidgeSimplex(Geometry):
     >>> import numpy as np
     >>> RidgeSimplex(theta=1.0).maximizer(np.array([1.0, 1.5, 0.0]))
     array([0.25, 0.75, 0.  ])
+
     """
 
     theta: float = 1.0
@@ -69,5 +70,6 @@ class RidgeSimplex(Geometry):
         super().check(n_kernels)
         if not 0.0 < self.theta < np.inf:
             raise ValueError(
-                f"RidgeSimplex needs a finite theta > 0, got theta={self.theta}; for theta = infinity use Simplex()."
+                f"RidgeSimplex needs a finite theta > 0, got theta={self.theta}; "
+                "for theta = infinity use Simplex()."
             )

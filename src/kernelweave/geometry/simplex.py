@@ -31,6 +31,7 @@ class Simplex(Geometry):
     array([0. , 0.5, 0.5])
     >>> Simplex().reweight(np.array([1.0, 0.0, 3.0]))
     array([0.25, 0.  , 0.75])
+
     """
 
     def contains(self, eta: Vector) -> bool:

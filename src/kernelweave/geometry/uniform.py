@@ -28,6 +28,7 @@ class Uniform(Geometry):
     >>> import numpy as np
     >>> Uniform().maximizer(np.array([1.0, 5.0]))
     array([0.5, 0.5])
+
     """
 
     def contains(self, eta: Vector) -> bool:
@@ -51,5 +52,5 @@ class Uniform(Geometry):
     def linear_bounds(self, n_kernels: int) -> list[tuple[float, float]]:
         return [(1.0 / n_kernels, 1.0 / n_kernels)] * n_kernels
 
-    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:  # noqa: ARG002 - one point
         return self.start(len(h))

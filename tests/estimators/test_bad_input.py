@@ -1,0 +1,146 @@
+"""Bad input gets one sentence: what was wrong, what was received, what would work."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from kernelweave import Entry, KernelBank, MKLClassifier, Views
+from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, PowerSimplex, RidgeSimplex
+from kernelweave.kernels import ChiSquared, Gaussian, Linear, Polynomial
+from kernelweave.learners import Hinge, NuHinge
+from kernelweave.solvers import CuttingPlane
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 4))
+Y = np.where(X[:, 0] > 0, 1, 0)
+K = X @ X.T
+FRAME = pd.DataFrame(X, columns=["age", "bmi", "dose", "risk"])
+INDEFINITE = K - 3.0 * np.eye(30)
+SIGNS = np.where(Y == 1, 1.0, -1.0)
+SNEAKY = np.eye(30) - np.outer(SIGNS, SIGNS) / 15  # one eigenvalue of -1, every 2 x 2 minor positive
+
+
+def with_entry(value):
+    bad = X.copy()
+    bad[3, 1] = value
+    return bad
+
+
+def fit(X, y=Y, bank=None, **params):
+    return MKLClassifier(bank, **params).fit(X, y)
+
+
+def named(frame, column, value):
+    bad = frame.copy()
+    bad[column] = value
+    return bad
+
+
+MODEL = MKLClassifier(KernelBank([Linear()])).fit(FRAME, Y)
+PRECOMPUTED = MKLClassifier("precomputed").fit([K, K + np.eye(30)], Y)
+
+CASES = {
+    "NaN": (lambda: fit(with_entry(np.nan)), "NaN"),
+    "infinity": (lambda: fit(with_entry(np.inf)), "infinity"),
+    "NaN in a named column": (lambda: fit(named(FRAME, "bmi", np.nan), bank=KernelBank([Linear()])), "bmi"),
+    "NaN in a view": (
+        lambda: fit(Views({"a": X, "b": with_entry(np.nan)}), bank=KernelBank.per_view()),
+        "'b'",
+    ),
+    "NaN in a kernel": (lambda: fit([K, np.full((30, 30), np.nan)], bank="precomputed"), "Kernel 1"),
+    "text column": (lambda: fit(named(FRAME, "dose", "high"), bank=KernelBank([Linear()])), "dose"),
+    "one class": (lambda: fit(X, np.zeros(30)), r"at least 2 classes, but y has 1 class only: \[0.0\]"),
+    "labels that are regression targets": (lambda: fit(X, X[:, 0]), "Unknown label type"),
+    "too many labels": (lambda: fit(X, np.r_[Y, 1]), "30 samples but y has 31 labels|inconsistent"),
+    "no labels": (lambda: fit(X, None), "requires y"),
+    "1-D samples": (lambda: fit(X[:, 0]), "Expected 2D array|2-D"),
+    "no samples": (lambda: fit(X[:0], Y[:0]), r"0 sample\(s\)"),
+    "theta below 1/M": (
+        lambda: fit(X, geometry=BoxSimplex(theta=0.01)),
+        r"20 kernels needs theta >= 1/20 = 0.05, got theta=0.01",
+    ),
+    "theta and nu": (lambda: fit(X, geometry=BoxSimplex(theta=0.5, nu=0.5)), "theta or nu"),
+    "nu of the box": (lambda: fit(X, geometry=BoxSimplex(nu=1.5)), "0 < nu <= 1, got nu=1.5"),
+    "ridge theta": (lambda: fit(X, geometry=RidgeSimplex(theta=0.0)), "theta"),
+    "power p": (lambda: fit(X, geometry=PowerSimplex(p=1.0)), "p"),
+    "lp below one": (lambda: fit(X, geometry=LpBall(p=0.5)), "p >= 1.*0.5|0.5.*p"),
+    "elastic v": (lambda: fit(X, geometry=ElasticNetBall(v=1.5)), "v=1.5"),
+    "groups of another length": (lambda: fit(X, geometry=GroupBox(groups=[0, 1])), "20"),
+    "cost": (lambda: fit(X, learner=Hinge(C=-1.0)), "C must be a finite number above 0; got -1.0"),
+    "nu of the machine": (lambda: fit(X, learner=NuHinge(nu=0.999)), "at most"),
+    "asymmetric kernel": (
+        lambda: fit([K + np.triu(np.ones((30, 30)), 1)], bank="precomputed"),
+        "Kernel 0.*symmetric",
+    ),
+    "indefinite kernel": (lambda: fit([K, INDEFINITE], bank="precomputed"), "Kernel 1.*(semi|definite|diagonal)"),
+    "indefinite where no minor shows it": (lambda: fit([K, SNEAKY], bank="precomputed"), "Kernel 1.*definite"),
+    "rectangular kernel": (lambda: fit([K[:20]], bank="precomputed"), "square"),
+    "kernels of two sizes": (lambda: fit([K, K[:20, :20]], bank="precomputed"), "same samples"),
+    "flat precomputed": (lambda: fit(np.ones(5), bank="precomputed"), "precomputed|Precomputed"),
+    "no kernels": (lambda: fit([], bank="precomputed"), "M matrices"),
+    "too few new columns": (lambda: PRECOMPUTED.predict([K[:5, :10]] * 2), "30 columns"),
+    "too few new kernels": (lambda: PRECOMPUTED.predict([K[:5]]), r"2 kernel\(s\), received 1"),
+    "empty views": (lambda: Views({}), "at least one|empty"),
+    "views of two lengths": (lambda: Views({"a": X, "b": X[:20]}), "30.*20"),
+    "a view that is not there": (
+        lambda: fit(Views({"a": X}), bank=KernelBank([Entry(Linear(), view="b")])),
+        "'b'",
+    ),
+    "a new sample without its view": (
+        lambda: fit(Views({"a": X, "b": X}), bank=KernelBank.per_view()).predict(Views({"a": X})),
+        "b",
+    ),
+    "a column that is not there": (
+        lambda: fit(FRAME, bank=KernelBank([Entry(Linear(), columns=["bim"])])),
+        "bim.*bmi",
+    ),
+    "a column out of range": (lambda: fit(X, bank=KernelBank([Entry(Linear(), columns=9)])), "9"),
+    "other columns at prediction": (lambda: MODEL.predict(FRAME.rename(columns={"age": "years"})), "feature names"),
+    "fewer columns at prediction": (lambda: MODEL.predict(FRAME.iloc[:, :2]), "feature"),
+    "negative features for chi squared": (lambda: fit(X, bank=KernelBank([ChiSquared()])), "needs features >= 0, received -"),
+    "sparse for chi squared": (
+        lambda: fit(sparse.csr_matrix(np.abs(X)), bank=KernelBank([ChiSquared()])),
+        "sparse",
+    ),
+    "a kernel that overflows": (
+        lambda: fit(1e200 * X, bank=KernelBank([Polynomial(degree=3)])),
+        "not finite",
+    ),
+    "bank by a wrong name": (lambda: fit(X, bank="rbf"), "'precomputed'; got the string 'rbf'"),
+    "bank that is a list": (lambda: fit(X, bank=[Gaussian()]), r"KernelBank\(\[kernel, ...\]\)"),
+    "tolerance": (lambda: fit(X, tol=0.0), "tol must be a number between 0 and 1; got 0.0"),
+    "iterations": (lambda: fit(X, max_iter=0), "max_iter"),
+    "multiclass": (lambda: fit(X, multiclass="ovo"), "'per_class' or 'shared'; got 'ovo'"),
+    "dtype": (lambda: fit(X, dtype="float16"), "float32"),
+    "negative weights": (lambda: MKLClassifier().fit(X, Y, sample_weight=-np.ones(30)), "[Nn]egative"),
+    "a class without weight": (
+        lambda: MKLClassifier().fit(X, Y, sample_weight=(Y == 0).astype(float)),
+        r"weights of classes \[1\] sum to 0",
+    ),
+    "class weights of unknown classes": (lambda: fit(X, class_weight={7: 2.0}), "not in class_weight"),
+    "too few samples to calibrate": (
+        lambda: fit(X, np.r_[np.ones(3), np.zeros(27)], probability=True),
+        r"smallest class has 3 sample\(s\): give every class 5",
+    ),
+    "solver and geometry": (lambda: fit(X, geometry=LpBall(2.0), solver=CuttingPlane()), "Solvers that accept it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_mistake_gets_one_clear_sentence(case):
+    call, message = CASES[case]
+    with pytest.raises((ValueError, TypeError), match=message) as error:
+        call()
+    assert len(str(error.value)) > 20
+
+
+def test_too_little_memory_says_how_much_is_needed():
+    with pytest.raises(MemoryError, match=r"need .* but 1 KB may be used: raise memory_limit"):
+        MKLClassifier(memory_limit=1000).fit(X, Y)
+
+
+def test_an_indefinite_kernel_too_large_to_factor_is_named_during_the_fit(monkeypatch):
+    monkeypatch.setattr("kernelweave.bank.precomputed.PROOF_BUDGET", 0.0)
+    with pytest.raises(ValueError, match=r"Kernel 'kernel 1' \(number 1\) is not positive semidefinite"):
+        MKLClassifier("precomputed", learner=Hinge(C=1e3), geometry=LpBall(2.0)).fit([K, SNEAKY], Y)
