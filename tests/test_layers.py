@@ -8,7 +8,7 @@ import pytest
 import kernelweave
 
 ROOT = Path(kernelweave.__file__).parent
-FOUNDATION = {"_part", "_typing", "_core", "errors"}
+FOUNDATION = {"_part", "_typing", "_threads", "_core", "errors"}
 MAY_IMPORT = {
     "kernels": set(),
     "gram": {"kernels"},

@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "inspect.hpp"
 #include "packed.hpp"
 #include "smo.hpp"
 
@@ -24,18 +25,26 @@ void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
+std::tuple<bool, bool> inspect(Input<double, 2> K, Input<double, 1> roots, double limit) {
+    const std::size_t n = K.shape(0);
+    require(K.shape(1) == n, "inspect: K must be square");
+    require(roots.shape(0) == n, "inspect: roots must hold n entries");
+    kw::InspectReport report;
+    {
+        nb::gil_scoped_release release;
+        report = kw::inspect(K.data(), n, roots.data(), limit);
+    }
+    return {report.clean, report.symmetric};
+}
+
 template <class T>
-std::tuple<double, double, double> pack(Input<double, 2> K, bool centre, Output<T, 1> out, Output<double, 1> means) {
+double pack(Input<double, 2> K, bool centre, Output<T, 1> out, Output<double, 1> means) {
     const std::size_t n = K.shape(0);
     require(K.shape(1) == n, "pack: K must be square");
     require(out.shape(0) == kw::triangle(n), "pack: out must hold n(n+1)/2 entries");
     require(means.shape(0) == n, "pack: means must hold n entries");
-    kw::PackReport report;
-    {
-        nb::gil_scoped_release release;
-        report = kw::pack<T>(K.data(), n, centre, out.data(), means.data());
-    }
-    return {report.rounding, report.asymmetry, report.largest};
+    nb::gil_scoped_release release;
+    return kw::pack<T>(K.data(), n, centre, out.data(), means.data());
 }
 
 template <class T>
@@ -111,6 +120,7 @@ void bind(nb::module_& m) {
 
 NB_MODULE(_core, m) {
     m.doc() = "Loops that run at memory speed; each has a numpy twin in the tests.";
+    m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert(), nb::arg("limit"));
     bind<float>(m);
     bind<double>(m);
 }

@@ -57,6 +57,38 @@ KERNELWEAVE_CLONES double dot_and_add_row(const double* row, const double* v, do
     return dot_and_add(row, v, scale, out, length);
 }
 
+// Returns the sum of the row's first entries and adds each to the sum of its own row: one read, both triangles.
+KERNELWEAVE_CLONES double add_row(const double* row, double* sums, std::size_t length) {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < length; ++j) {
+        sum += row[j];
+        sums[j] += row[j];
+    }
+    return sum;
+}
+
+template <class T>
+inline double round_entries(const double* row, const double* means, double shift, double share, T* out,
+                            std::size_t length) {
+    double changed = 0.0;
+    for (std::size_t j = 0; j < length; ++j) {
+        const double k = row[j] + shift - share * means[j];
+        out[j] = static_cast<T>(k);
+        const double change = std::abs(k - static_cast<double>(out[j]));
+        changed = change > changed ? change : changed;
+    }
+    return changed;
+}
+
+KERNELWEAVE_CLONES double round_row(const double* row, const double* means, double shift, double share, float* out,
+                                    std::size_t length) {
+    return round_entries(row, means, shift, share, out, length);
+}
+KERNELWEAVE_CLONES double round_row(const double* row, const double* means, double shift, double share, double* out,
+                                    std::size_t length) {
+    return round_entries(row, means, shift, share, out, length);
+}
+
 template <class T>
 void mirror(T* K, std::size_t n, int n_threads) {
     constexpr std::size_t kTile = 64;  // a tile of both triangles fits the first-level cache
@@ -74,41 +106,18 @@ void mirror(T* K, std::size_t n, int n_threads) {
 }  // namespace
 
 template <class T>
-PackReport pack(const double* K, std::size_t n, bool centre, T* out, double* means) {
-    PackReport report{0.0, 0.0, 0.0};
+double pack(const double* K, std::size_t n, bool centre, T* out, double* means) {
     std::fill(means, means + n, 0.0);
-    constexpr std::size_t kTile = 64;  // both (i, j) and (j, i) of a tile stay in cache for the symmetry check
-    for (std::size_t i0 = 0; i0 < n; i0 += kTile) {
-        const std::size_t i_end = std::min(n, i0 + kTile);
-        for (std::size_t j0 = 0; j0 <= i0; j0 += kTile) {
-            for (std::size_t i = i0; i < i_end; ++i) {
-                const std::size_t j_end = std::min(i + 1, j0 + kTile);
-                double sum = 0.0;
-                for (std::size_t j = j0; j < j_end; ++j) {
-                    const double k = K[i * n + j];
-                    report.asymmetry = std::max(report.asymmetry, std::abs(k - K[j * n + i]));
-                    report.largest = std::max(report.largest, std::abs(k));
-                    sum += k;
-                    if (j < i) means[j] += k;
-                }
-                means[i] += sum;
-            }
-        }
-    }
+    for (std::size_t i = 0; i < n; ++i) means[i] += add_row(K + i * n, means, i) + K[i * n + i];
     double grand = 0.0;
     for (std::size_t i = 0; i < n; ++i) grand += (means[i] /= static_cast<double>(n));
     grand /= static_cast<double>(n);
+    double rounding = 0.0;
     for (std::size_t i = 0; i < n; ++i) {
-        T* row = out + triangle(i);
-        double changed = 0.0;
-        for (std::size_t j = 0; j <= i; ++j) {
-            const double k = centre ? K[i * n + j] - means[i] - means[j] + grand : K[i * n + j];
-            row[j] = static_cast<T>(k);
-            changed = std::max(changed, std::abs(k - static_cast<double>(row[j])));
-        }
-        report.rounding = std::max(report.rounding, changed);
+        const double shift = centre ? grand - means[i] : 0.0;
+        rounding = std::max(rounding, round_row(K + i * n, means, shift, centre ? 1.0 : 0.0, out + triangle(i), i + 1));
     }
-    return report;
+    return rounding;
 }
 
 template <class T>
@@ -174,8 +183,8 @@ void energies(const T* packed, std::size_t n_kernels, std::size_t n, const doubl
     });
 }
 
-template PackReport pack<float>(const double*, std::size_t, bool, float*, double*);
-template PackReport pack<double>(const double*, std::size_t, bool, double*, double*);
+template double pack<float>(const double*, std::size_t, bool, float*, double*);
+template double pack<double>(const double*, std::size_t, bool, double*, double*);
 template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);
 template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int);
 template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, double*, int);

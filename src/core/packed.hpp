@@ -7,15 +7,10 @@ namespace kernelweave {
 
 inline std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
 
-struct PackReport {
-    double rounding;   // largest change of an entry by rounding to the storage type
-    double asymmetry;  // largest |K_ij - K_ji|
-    double largest;    // largest |K_ij|
-};
-
 // Doubly centre K when asked (in double), round to T, keep the lower triangle; means receives K's row means.
+// Only the lower triangle of K is read. Returns the largest change of an entry by rounding.
 template <class T>
-PackReport pack(const double* K, std::size_t n, bool centre, T* out, double* means);
+double pack(const double* K, std::size_t n, bool centre, T* out, double* means);
 
 // K(eta) = sum_m eta_m K_m as a full symmetric matrix; sums are kept in double and rounded once.
 template <class T>

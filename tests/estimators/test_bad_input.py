@@ -143,4 +143,4 @@ def test_too_little_memory_says_how_much_is_needed():
 def test_an_indefinite_kernel_too_large_to_factor_is_named_during_the_fit(monkeypatch):
     monkeypatch.setattr("kernelweave.bank.precomputed.PROOF_BUDGET", 0.0)
     with pytest.raises(ValueError, match=r"Kernel 'kernel 1' \(number 1\) is not positive semidefinite"):
-        MKLClassifier("precomputed", learner=Hinge(C=1e3), geometry=LpBall(2.0)).fit([K, SNEAKY], Y)
+        MKLClassifier("precomputed", learner=Hinge(C=1e-3), geometry=LpBall(2.0)).fit([K, SNEAKY], Y)

@@ -21,7 +21,7 @@ ERROR_TOLERANCE = 1e-10  # of feasibility and slopes, likewise
 STALLED = 1e-16  # a gap this small with larger errors: the systems have no more digits to give
 TO_THE_WALL = 0.995  # of the way to the nearest bound: the usual caution
 SMALLEST_ROOM = 1e-6  # of a constraint at the start
-RIDGE = 1e-14  # relative to the diagonal, against rounding in the last systems
+RIDGES = (1e-14, 1e-12, 1e-10, 1e-8)  # relative to the diagonal, against rounding in the last systems
 
 
 class Boundary(NamedTuple):
@@ -34,6 +34,7 @@ class Boundary(NamedTuple):
 
 
 Describe: TypeAlias = Callable[[Vector, Vector], Boundary]
+Solve: TypeAlias = Callable[[Vector], Vector]
 
 
 class Solution(NamedTuple):
@@ -83,13 +84,13 @@ def minimise(
         gap, error = float(v @ u), float(np.abs(slope) @ x) + system.violation
         if gap <= TOLERANCE and (error <= ERROR_TOLERANCE or gap <= STALLED):
             break
-        factor, failed = dpotrf(system.matrix(H + local.curvature), lower=1)
-        if failed:
+        solve = system.solver(H + local.curvature)
+        if solve is None:
             break
-        step = system.step(factor, slope, np.zeros_like(v))
+        step = system.step(solve, slope, np.zeros_like(v))
         length = min(1.0, _reach(v, step.v), _reach(u, step.u))
         centring = (float((v + length * step.v) @ (u + length * step.u)) / gap) ** 3
-        step = system.step(factor, slope, centring * gap / len(v) - step.v * step.u)
+        step = system.step(solve, slope, centring * gap / len(v) - step.v * step.u)
         length = min(1.0, TO_THE_WALL * min(_reach(v, step.v), _reach(u, step.u)))
         v, u, level = v + length * step.v, u + length * step.u, level + length * step.level
     x, at_zero = v[:n], u[:n]
@@ -120,22 +121,36 @@ class _System:
     def violation(self) -> float:
         return max(float(np.abs(self.missed).max()), abs(self.surplus or 0.0))
 
-    def matrix(self, H: Matrix) -> Matrix:
-        """Return H plus the curvature of all barriers."""
-        lower, upper, rest = self._split(self.u / self.v)
-        A = H + self.gradients.T @ (rest[:, None] * self.gradients) if len(rest) else H.copy()
-        diagonal = np.einsum("ii->i", A)
-        diagonal += lower + upper
-        diagonal *= 1.0 + RIDGE
-        return A
+    def solver(self, H: Matrix) -> Solve | None:
+        """Return r -> (H + the curvature of all barriers)^-1 r.
 
-    def step(self, factor: Matrix, slope: Vector, target: Vector) -> _Step:
+        The barriers of the constraints, huge near the optimum, are kept apart: C'DC is never formed.
+        """
+        lower, upper, rest = self._split(self.u / self.v)
+        A = H.copy()
+        A[np.diag_indices(len(A))] += lower + upper
+        inverse = _cholesky(A)
+        if inverse is None or len(rest) == 0:
+            return inverse
+        C = self.gradients
+        reach = inverse(C.T)
+        small = _cholesky(C @ reach + np.diag(1.0 / rest))
+        if small is None:
+            return None
+
+        def solve(r: Vector) -> Vector:
+            x = inverse(r)
+            return np.asarray(x - reach @ small(C @ x))
+
+        return solve
+
+    def step(self, solve: Solve, slope: Vector, target: Vector) -> _Step:
         """Return the Newton step towards the products v u = target."""
         du = (target - self.u * self.missed) / self.v - self.u
-        dx = dpotrs(factor, self.pull(du) - slope, lower=1)[0]
+        dx = solve(self.pull(du) - slope)
         rise = 0.0
         if self.surplus is not None:
-            ones = dpotrs(factor, np.ones_like(dx), lower=1)[0]
+            ones = solve(np.ones_like(dx))
             rise = (float(dx.sum()) + self.surplus) / float(ones.sum())
             dx = dx - rise * ones
         dv = self._push(dx) + self.missed
@@ -163,6 +178,17 @@ class _System:
 
 def _rooms(x: Vector, cap: float, local: Boundary) -> Vector:
     return np.concatenate([x, -local.constraints] if cap == np.inf else [x, cap - x, -local.constraints])
+
+
+def _cholesky(A: Matrix) -> Solve | None:
+    """Return r -> A^-1 r by the Cholesky factor of A with the smallest ridge that has one."""
+    diagonal = np.diagonal(A).copy()
+    for ridge in RIDGES:
+        A[np.diag_indices(len(A))] = (1.0 + ridge) * diagonal
+        factor, failed = dpotrf(A, lower=1)
+        if not failed:
+            return lambda r: np.asarray(dpotrs(factor, r, lower=1)[0])
+    return None
 
 
 def _reach(v: Vector, dv: Vector) -> float:

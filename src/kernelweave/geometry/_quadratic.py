@@ -41,14 +41,15 @@ def model_step(eta: Vector, h: Vector, H: Matrix, cap: float, ridge: float = 0.0
     curvature = np.maximum(np.diagonal(H), RIDGE_FLOOR * np.diagonal(H).max())
     if curvature.max() <= 0.0:  # a linear model: any curvature too small to matter will do
         curvature = np.full(n, float(np.abs(h).max()) or 1.0)
+    start = project(eta, min(cap, 1.0))  # eta itself, unless it comes from a ball around the simplex
     for softness in RIDGES:
         A = H.copy()
         A[np.diag_indices(n)] += softness * curvature + ridge
         try:
-            return minimise(A, h + H @ eta + softness * curvature * eta, cap, eta)
+            return minimise(A, h + H @ eta + softness * curvature * eta, cap, start)
         except LinAlgError:  # H is less definite than it claims
             continue
-    return eta
+    return start
 
 
 def minimise(A: Matrix, b: Vector, cap: float, start: Vector) -> Vector:
@@ -58,7 +59,7 @@ def minimise(A: Matrix, b: Vector, cap: float, start: Vector) -> Vector:
     if not np.any(state == FREE):
         pair = problem.best_swap(start, state)
         if pair is None:
-            return start.copy()
+            return start
         state[pair] = FREE
     x, settled = problem.exchange(state)
     if settled:

@@ -123,10 +123,11 @@ class LpBall(Geometry):
         if x is not None:
             return x
         inside = 0.9 * self.start(len(h))
-        near = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1).x
-        near = self.project(near)
-        x = self._quick_step(near, eta, h, H) if self.p > 1.0 else None
-        return polish(self, near, eta, h, H) if x is None else x
+        # The cap follows from the norm; it keeps high powers from overflowing on the way.
+        near = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1, cap=1.0)
+        start = self.project(near.x)
+        x = self._quick_step(start, eta, h, H) if self.p > 1.0 else None
+        return polish(self, start, eta, h, H) if x is None else x
 
     def _quick_step(self, start: Vector, eta: Vector, h: Vector, H: Matrix) -> Vector | None:
         """Return the minimiser if it lies on the sphere and a start leads to it."""

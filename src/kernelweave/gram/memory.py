@@ -13,12 +13,12 @@ DOUBLE = 8
 def packed_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     """Return the bytes of a packed stack together with what a solver holds beside it.
 
-    That is the triangles, the row means and images of every kernel, the matrix being converted and the
-    combined one.
+    That is the triangles, the row means and images of every kernel, the matrices being computed and converted,
+    and the combined one.
     """
     triangle = n_samples * (n_samples + 1) // 2
     per_kernel = triangle * itemsize + 2 * n_samples * DOUBLE
-    return n_kernels * per_kernel + n_samples**2 * (2 * DOUBLE + itemsize)
+    return n_kernels * per_kernel + n_samples**2 * (4 * DOUBLE + itemsize)
 
 
 def dense_bytes(n_samples: int, n_kernels: int) -> int:

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernelweave import _core
+from kernelweave._threads import in_turn
 from kernelweave._typing import AnyArray, Matrix, Vector
-
-# Relative size of one rounding to float32 (half a unit in the last place).
-HALF_ULP = {np.dtype(np.float32): 2.0**-24, np.dtype(np.float64): 0.0}
 
 
 @dataclass(frozen=True)
@@ -48,12 +46,15 @@ class PackedGrams:
         centre: bool = True,
         n_threads: int = 1,
     ) -> PackedGrams:
-        """Convert matrices one at a time; nothing but the current one is held besides the result."""
+        """Convert the matrices as they come; besides the result only one or two per thread are held."""
         packed = np.empty((n_kernels, n_samples * (n_samples + 1) // 2), dtype=dtype)
         means = np.empty((n_kernels, n_samples))
         errors = np.empty(n_kernels)
-        for m, K in enumerate(matrices):
-            errors[m], _, _ = _core.pack(np.ascontiguousarray(K), centre, packed[m], means[m])
+
+        def convert(m: int, K: Matrix) -> None:
+            errors[m] = _core.pack(np.ascontiguousarray(K), centre, packed[m], means[m])
+
+        in_turn(convert, enumerate(matrices), n_threads)
         return cls(packed, means, errors, centre, n_threads)
 
     @property

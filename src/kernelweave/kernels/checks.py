@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
+from kernelweave import _core
 from kernelweave._typing import Matrix
 
 # Relative to the largest entry: far above the rounding of a float64 product, far below any real asymmetry.
@@ -19,6 +20,20 @@ BLOCK = 256
 def tolerance_of(dtype: np.dtype[np.generic]) -> float:
     """Return the rounding a matrix of this type may carry."""
     return TOLERANCE_SINGLE if dtype in (np.float16, np.float32) else TOLERANCE
+
+
+def passes_at_a_glance(K: Matrix, tolerance: float = TOLERANCE) -> tuple[bool, bool]:
+    """Tell whether one pass finds ``K`` square, finite, symmetric and without negative minors up to rounding.
+
+    Returns that, and whether it is exactly symmetric. A matrix that fails is for the other checks to explain.
+    """
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or not len(K):
+        return False, False
+    diagonal = np.diagonal(K) + _shift(K, tolerance)
+    if not diagonal.min() >= 0.0:  # also when it is NaN
+        return False, False
+    roots = np.sqrt(diagonal) * (1.0 + tolerance)
+    return _core.inspect(np.ascontiguousarray(K), roots, tolerance * float(np.diagonal(K).max()))
 
 
 def check_finite(K: Matrix, what: str) -> None:
