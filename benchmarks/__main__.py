@@ -30,7 +30,9 @@ RESULTS = Path(__file__).parent / "results"
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds; the fastest of each counts")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="interleaved rounds; the fastest of each counts"
+    )
     parser.add_argument("--plain-rounds", type=int, default=1, help="rounds that include the slow plain loop")
     parser.add_argument("--sizes", nargs="*", default=list(SIZES), help=f"any of {list(SIZES)}")
     parser.add_argument("--costs", nargs="*", type=float, default=[1.0, 100.0], help="values of C")
@@ -49,7 +51,9 @@ def main() -> None:
     console.print(f"written to {path}")
 
 
-def measure(size: str, Ks: list, y: np.ndarray, C: float, options: argparse.Namespace, console: Console) -> list:
+def measure(
+    size: str, Ks: list, y: np.ndarray, C: float, options: argparse.Namespace, console: Console
+) -> list:
     """Time every contestant in turn, several rounds; keep the fastest time of each."""
     stack = np.stack(Ks)
     solves: dict[str, int] = {}
@@ -69,7 +73,7 @@ def measure(size: str, Ks: list, y: np.ndarray, C: float, options: argparse.Name
     times: dict[str, float] = {}
     for round_ in range(options.rounds):
         for name, run in (contestants | (slow if round_ < options.plain_rounds else {})).items():
-            console.print(f"[dim]{size} C={C:g} round {round_ + 1}: {name}[/dim]", end="\r")
+            console.log(f"{size} C={C:g} round {round_ + 1}: {name}")
             with threadpool_limits(options.jobs):
                 start = time.perf_counter()
                 run()
@@ -92,7 +96,17 @@ def measure(size: str, Ks: list, y: np.ndarray, C: float, options: argparse.Name
 
 def table(rows: list) -> Table:
     out = Table(title=f"Fit to a relative gap of {TOL:g}, float64 kernels as given, conversion included")
-    for column in ("size", "C", "method", "ours", "machines", "÷ average + SVC", "plain loop", "machines", "plain ÷ ours"):
+    for column in (
+        "size",
+        "C",
+        "method",
+        "ours",
+        "machines",
+        "÷ average + SVC",
+        "plain loop",
+        "machines",
+        "plain ÷ ours",
+    ):
         out.add_column(column, justify="left" if column in ("size", "method") else "right")
     for row in rows:
         out.add_row(

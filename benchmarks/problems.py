@@ -7,7 +7,9 @@ import numpy as np
 from kernelweave import KernelBank
 
 
-def simple_bank(n: int, n_features: int, n_kernels: int, seed: int = 0) -> tuple[list[np.ndarray], np.ndarray]:
+def simple_bank(
+    n: int, n_features: int, n_kernels: int, seed: int = 0
+) -> tuple[list[np.ndarray], np.ndarray]:
     """Return the first kernels of SimpleMKL's bank on Gaussian data with a quadratic boundary and noise."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_features))

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def in_turn(work: Callable[..., None], items: Iterable[tuple[Any, ...]], n_threads: int) -> None:
-    """Call ``work`` on every item, at most a few ahead of the slowest: items may be large and made on the way."""
+    """Call ``work`` on every item, only a few at a time: items may be large and made on the way."""
     if n_threads <= 1:
         for item in items:
             work(*item)

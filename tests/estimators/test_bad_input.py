@@ -73,8 +73,14 @@ CASES = {
         lambda: fit([K + np.triu(np.ones((30, 30)), 1)], bank="precomputed"),
         "Kernel 0.*symmetric",
     ),
-    "indefinite kernel": (lambda: fit([K, INDEFINITE], bank="precomputed"), "Kernel 1.*(semi|definite|diagonal)"),
-    "indefinite where no minor shows it": (lambda: fit([K, SNEAKY], bank="precomputed"), "Kernel 1.*definite"),
+    "indefinite kernel": (
+        lambda: fit([K, INDEFINITE], bank="precomputed"),
+        "Kernel 1.*(semi|definite|diagonal)",
+    ),
+    "indefinite where no minor shows it": (
+        lambda: fit([K, SNEAKY], bank="precomputed"),
+        "Kernel 1.*definite",
+    ),
     "rectangular kernel": (lambda: fit([K[:20]], bank="precomputed"), "square"),
     "kernels of two sizes": (lambda: fit([K, K[:20, :20]], bank="precomputed"), "same samples"),
     "flat precomputed": (lambda: fit(np.ones(5), bank="precomputed"), "precomputed|Precomputed"),
@@ -96,9 +102,15 @@ CASES = {
         "bim.*bmi",
     ),
     "a column out of range": (lambda: fit(X, bank=KernelBank([Entry(Linear(), columns=9)])), "9"),
-    "other columns at prediction": (lambda: MODEL.predict(FRAME.rename(columns={"age": "years"})), "feature names"),
+    "other columns at prediction": (
+        lambda: MODEL.predict(FRAME.rename(columns={"age": "years"})),
+        "feature names",
+    ),
     "fewer columns at prediction": (lambda: MODEL.predict(FRAME.iloc[:, :2]), "feature"),
-    "negative features for chi squared": (lambda: fit(X, bank=KernelBank([ChiSquared()])), "needs features >= 0, received -"),
+    "negative features for chi squared": (
+        lambda: fit(X, bank=KernelBank([ChiSquared()])),
+        "needs features >= 0, received -",
+    ),
     "sparse for chi squared": (
         lambda: fit(sparse.csr_matrix(np.abs(X)), bank=KernelBank([ChiSquared()])),
         "sparse",
@@ -123,8 +135,11 @@ CASES = {
         lambda: fit(X, np.r_[np.ones(3), np.zeros(27)], probability=True),
         r"smallest class has 3 sample\(s\): give every class 5",
     ),
-    "solver and geometry": (lambda: fit(X, geometry=LpBall(2.0), solver=CuttingPlane()), "Solvers that accept it"),
-}  # fmt: skip
+    "solver and geometry": (
+        lambda: fit(X, geometry=LpBall(2.0), solver=CuttingPlane()),
+        "Solvers that accept it",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -10,7 +10,6 @@ from sklearn.calibration import CalibratedClassifierCV
 
 from kernelweave.estimators.inputs import as_one_array
 
-
 FOLDS = 5
 
 

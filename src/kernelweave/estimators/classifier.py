@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import scores
+from kernelweave.bank.gram_bank import GramBank
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.calibration import calibrate, wants_probability
 from kernelweave.estimators.inputs import as_bank, as_one_array, check_input
 from kernelweave.estimators.progress import gap_bar
-from kernelweave.estimators.storage import Kernels, hold
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
 from kernelweave.estimators.training import train, warn_if_open, with_defaults
 from kernelweave.geometry import Simplex
@@ -146,7 +146,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.part("geometry").check(len(fitted))
         per_class = Y.shape[1] > 1 and self.multiclass == "per_class"
         threads = effective_n_jobs(self.n_jobs)
-        kernels = hold(
+        kernels = GramBank.hold(
             fitted,
             centre=self.part("learner").has_bias,
             tol=self.tol,
@@ -192,24 +192,24 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if self.multiclass not in ("per_class", "shared"):
             raise ValueError(f"multiclass must be 'per_class' or 'shared'; got {self.multiclass!r}.")
 
-    def _train(self, kernels: Kernels, y: AnyArray, weight: Vector, title: str) -> tuple[Result, Matrix]:
+    def _train(self, kernels: GramBank, y: AnyArray, weight: Vector, title: str) -> tuple[Result, Matrix]:
         """Solve one problem; return it with the intercepts in terms of the kernels as they are."""
         learner = OneVsRest(self.part("learner")) if y.ndim == 2 else self.part("learner")
         solver = with_defaults(self.solver, self.tol, self.max_iter)
         with gap_bar(self.verbose, solver.tol or self.tol, title) as progress:
-            problem = Problem(kernels.stack, y, learner, self.part("geometry"), weight)
-            result, stack = train(kernels, problem, solver, progress)
+            problem = Problem(kernels, y, learner, self.part("geometry"), weight)
+            result, used = train(kernels, problem, solver, progress)
         warn_if_open(result, solver.tol or self.tol)
         machine = result.machine
-        return result, np.atleast_1d(machine.intercept - stack.offset(result.eta, machine.coef))
+        return result, np.atleast_1d(machine.intercept - used.offset(result.eta, machine.coef))
 
-    def _keep(self, kernels: Kernels, solved: list[tuple[Result, Matrix]]) -> None:
+    def _keep(self, kernels: GramBank, solved: list[tuple[Result, Matrix]]) -> None:
         results = [result for result, _ in solved]
         coef = np.column_stack([r.machine.coef for r in results])
         margin = np.concatenate([np.atleast_1d(r.machine.margin) for r in results])
         margin = np.where(margin > 0.0, margin, 1.0)
         self.bank_ = kernels.fitted
-        self.kernel_names_ = kernels.fitted.names
+        self.kernel_names_ = kernels.names
         self.kernel_weights_ = results[0].eta if len(results) == 1 else np.array([r.eta for r in results])
         self.support_ = np.flatnonzero(coef.any(axis=1))
         self.dual_coef_ = (coef[self.support_] / margin).T

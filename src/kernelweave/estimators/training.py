@@ -11,9 +11,8 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from kernelweave.bank.gram_bank import GramBank
 from kernelweave.errors import IndefiniteKernelError
-from kernelweave.estimators.storage import Kernels
-from kernelweave.gram import GramStack
 from kernelweave.solvers import Newton, Problem, Progress, Result, Solver, verify
 
 
@@ -38,28 +37,28 @@ def with_defaults(solver: Solver | None, tol: float, max_iter: int | None) -> So
 
 
 def train(
-    kernels: Kernels, problem: Problem, solver: Solver, progress: Progress | None = None
-) -> tuple[Result, GramStack]:
+    bank: GramBank, problem: Problem, solver: Solver, progress: Progress | None = None
+) -> tuple[Result, GramBank]:
     """Solve on the stored kernels; where their rounding keeps the gap open, check and go on in float64.
 
-    Returns the result and the stack its machine belongs to.
+    Returns the result and the bank its machine belongs to.
     """
     try:
         with single_threaded_blas():
             result = solver.run(problem, progress=progress)
             if result.stopped != "rounding":
-                return result, problem.bank
-            machine, certificate = verify(problem, kernels.exact, result.eta, result.machine.coef)
+                return result, bank
+            exact = bank.exact()
+            machine, certificate = verify(problem, exact, result.eta, result.machine.coef)
             closed = certificate.relative_gap <= (solver.tol or 0.0)
-            if closed or kernels.refine is None:
+            refined = None if closed else bank.refined()
+            if refined is None:
                 stopped = "converged" if closed else "rounding"
-                checked = replace(result, machine=machine, certificate=certificate, stopped=stopped)
-                return checked, kernels.exact
-            problem = replace(problem, bank=kernels.refine())
-            result = solver.run(problem, start=result.eta, warm=result.machine.coef, progress=progress)
-            return result, problem.bank
+                return replace(result, machine=machine, certificate=certificate, stopped=stopped), exact
+            problem = replace(problem, bank=refined)
+            return solver.run(problem, start=result.eta, warm=result.machine.coef, progress=progress), refined
     except IndefiniteKernelError as error:
-        raise IndefiniteKernelError(error.index, error.energy, kernels.fitted.names[error.index]) from None
+        raise IndefiniteKernelError(error.index, error.energy, bank.names[error.index]) from None
 
 
 def warn_if_open(result: Result, tol: float) -> None:

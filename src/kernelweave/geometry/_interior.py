@@ -124,17 +124,22 @@ class _System:
     def solver(self, H: Matrix) -> Solve | None:
         """Return r -> (H + the curvature of all barriers)^-1 r.
 
-        The barriers of the constraints, huge near the optimum, are kept apart: C'DC is never formed.
+        The barriers of active constraints grow beyond all bounds: only a moderate part of each goes into
+        the large matrix, the rest into a small one beside it (Sherman, Morrison and Woodbury).
         """
         lower, upper, rest = self._split(self.u / self.v)
+        C = self.gradients
         A = H.copy()
         A[np.diag_indices(len(A))] += lower + upper
+        moderate = np.minimum(rest, np.diagonal(H).max())
+        A += C.T @ (moderate[:, None] * C)
         inverse = _cholesky(A)
-        if inverse is None or len(rest) == 0:
+        steep = rest > moderate
+        if inverse is None or not steep.any():
             return inverse
-        C = self.gradients
+        C = C[steep]
         reach = inverse(C.T)
-        small = _cholesky(C @ reach + np.diag(1.0 / rest))
+        small = _cholesky(C @ reach + np.diag(1.0 / (rest - moderate)[steep]))
         if small is None:
             return None
 

@@ -13,8 +13,8 @@ DOUBLE = 8
 def packed_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     """Return the bytes of a packed stack together with what a solver holds beside it.
 
-    That is the triangles, the row means and images of every kernel, the matrices being computed and converted,
-    and the combined one.
+    That is the triangles, the row means and images of every kernel, the matrices being computed and
+    converted, and the combined one.
     """
     triangle = n_samples * (n_samples + 1) // 2
     per_kernel = triangle * itemsize + 2 * n_samples * DOUBLE

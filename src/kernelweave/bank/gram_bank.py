@@ -1,0 +1,92 @@
+"""The training kernels of one fit: fitted, stored, and ready for the two hot verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.bank.cross import combined
+from kernelweave.bank.protocol import FittedKernels
+from kernelweave.gram import GramStack, StreamedGrams, store
+
+
+@dataclass(frozen=True)
+class GramBank:
+    """Fitted kernels and their training Gram matrices, held as size, tolerance and memory ask for.
+
+    Solvers use `combine` and `energies` (or `images`, when they need curvature); `cross` is for new samples.
+    """
+
+    fitted: FittedKernels
+    stack: GramStack = field(repr=False)
+    in_float64: Callable[[], GramStack] | None = field(default=None, repr=False)
+
+    @classmethod
+    def hold(
+        cls,
+        fitted: FittedKernels,
+        *,
+        centre: bool,
+        tol: float,
+        dtype: str = "auto",
+        memory_limit: float | None = None,
+        n_threads: int = 1,
+    ) -> GramBank:
+        """Compute and store the training Gram matrices of a fitted bank."""
+
+        def stored(precision: str) -> GramStack:
+            return store(
+                fitted.grams,
+                fitted.n_samples,
+                len(fitted),
+                in_memory=fitted.in_memory,
+                centre=centre,
+                tol=tol,
+                dtype=precision,
+                memory_limit=memory_limit,
+                n_threads=n_threads,
+            )
+
+        return cls(fitted, stored(dtype), (lambda: stored("float64")) if dtype == "auto" else None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.fitted.names
+
+    @property
+    def n_kernels(self) -> int:
+        return self.stack.n_kernels
+
+    @property
+    def n_samples(self) -> int:
+        return self.stack.n_samples
+
+    @property
+    def errors(self) -> Vector:
+        return self.stack.errors
+
+    def combine(self, eta: Vector) -> AnyArray:
+        return self.stack.combine(eta)
+
+    def images(self, coef: AnyArray) -> AnyArray:
+        return self.stack.images(coef)
+
+    def energies(self, coef: AnyArray) -> Vector:
+        return self.stack.energies(coef)
+
+    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        return self.stack.offset(eta, coef)
+
+    def cross(self, X: Any, eta: Vector) -> Matrix:
+        """Return Σ eta_m k_m between new samples and the training samples."""
+        return combined(self.fitted, X, eta)
+
+    def exact(self) -> GramBank:
+        """Return the same kernels without any rounding, computed again for every pass."""
+        return replace(self, stack=StreamedGrams(self.fitted.grams, self.n_kernels, self.n_samples))
+
+    def refined(self) -> GramBank | None:
+        """Return the same kernels stored in float64, or None where the user fixed the precision."""
+        return None if self.in_float64 is None else replace(self, stack=self.in_float64(), in_float64=None)
