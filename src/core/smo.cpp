@@ -12,8 +12,9 @@ namespace {
 constexpr std::size_t kBlock = 64;      // maxima are kept per block, so that finding the index is one short scan
 constexpr double kBlocked = -1e300;     // score of a coordinate that cannot move this way
 constexpr double kNoDirection = -1e299; // a maximum below this means that nothing can move
+constexpr float kFlat = 1e-12F;         // relative curvature of flat directions: a huge step, cut by the bounds
 
-// gradient += delta * (row_i - row_j); best[b] = max over block b of (up - gradient) within the group.
+// gradient += delta * (row_i - row_j)
 template <class T>
 inline void update_gradient(const T* row_i, const T* row_j, double delta, double* gradient, std::size_t n) {
     for (std::size_t t = 0; t < n; ++t)
@@ -29,35 +30,61 @@ KERNELWEAVE_CLONES void update_gradient_rows(const double* row_i, const double* 
     update_gradient(row_i, row_j, delta, gradient, n);
 }
 
+// gradient += x * a + y * b
+template <class T>
+inline void add_rows(const T* a, double x, const T* b, double y, double* gradient, std::size_t n) {
+    for (std::size_t t = 0; t < n; ++t)
+        gradient[t] += x * static_cast<double>(a[t]) + y * static_cast<double>(b[t]);
+}
+
+KERNELWEAVE_CLONES void add_two_rows(const float* a, double x, const float* b, double y, double* gradient,
+                                     std::size_t n) {
+    add_rows(a, x, b, y, gradient, n);
+}
+KERNELWEAVE_CLONES void add_two_rows(const double* a, double x, const double* b, double y, double* gradient,
+                                     std::size_t n) {
+    add_rows(a, x, b, y, gradient, n);
+}
+
 // Block maxima of the steepest way up, open - gradient; open is 0 where v may grow and kBlocked elsewhere.
-KERNELWEAVE_CLONES void score_up(const double* gradient, const double* open, const std::int64_t* group,
-                                 std::int64_t which, double* best, std::size_t n) {
+KERNELWEAVE_CLONES void score_up(const double* gradient, const double* open, double* best, std::size_t n) {
     for (std::size_t b = 0, start = 0; start < n; ++b, start += kBlock) {
         const std::size_t end = std::min(n, start + kBlock);
         double top = kBlocked;
         for (std::size_t t = start; t < end; ++t) {
-            const double score = group[t] == which ? open[t] - gradient[t] : kBlocked;
+            const double score = open[t] - gradient[t];
             top = score > top ? score : top;
         }
         best[b] = top;
     }
 }
 
-// Second-order choice of the partner: gain = (violation)^2 / curvature; steepest[b] collects the way down.
+// What a partner is chosen by, in units that keep single precision in range.
+struct Scale {
+    double violation;  // one over the last violation
+    double curvature;  // one over the largest diagonal entry
+};
+
+// Second-order choice of the partner: gain = violation^2 / curvature. Single precision is enough to choose by, and
+// halves the cost of the division; the way down itself stays in double, because the stopping rule reads it.
 template <class T>
 inline void gains(const T* row_i, double up_score, double curvature_i, const double* diagonal,
-                  const double* gradient, const double* shut, const std::int64_t* group, std::int64_t which,
-                  double floor, double* gain, double* best, double* steepest, std::size_t n) {
+                  const double* gradient, const double* shut, Scale scale, float* gain, float* best,
+                  double* steepest, std::size_t n) {
     for (std::size_t b = 0, start = 0; start < n; ++b, start += kBlock) {
         const std::size_t end = std::min(n, start + kBlock);
-        double top = 0.0, down = kBlocked;
+        double down = kBlocked;
+        float top = 0.0F;
         for (std::size_t t = start; t < end; ++t) {
-            const double way_down = group[t] == which ? shut[t] + gradient[t] : kBlocked;
+            const double way_down = shut[t] + gradient[t];
             down = way_down > down ? way_down : down;
-            const double violation = up_score + way_down;
-            double curvature = curvature_i + diagonal[t] - 2.0 * static_cast<double>(row_i[t]);
-            curvature = curvature > floor ? curvature : floor;
-            const double value = violation > 0.0 ? violation * violation / curvature : 0.0;
+            double open_way = up_score + way_down;
+            open_way = open_way > 0.0 ? open_way : 0.0;
+            const float violation = static_cast<float>(open_way * scale.violation);
+            float curvature = static_cast<float>(
+                (curvature_i + diagonal[t] - 2.0 * static_cast<double>(row_i[t])) * scale.curvature);
+            curvature = curvature > kFlat ? curvature : kFlat;
+            const float value = violation * (violation / curvature);
             gain[t] = value;
             top = value > top ? value : top;
         }
@@ -67,19 +94,18 @@ inline void gains(const T* row_i, double up_score, double curvature_i, const dou
 }
 
 KERNELWEAVE_CLONES void gains_row(const float* row_i, double up_score, double curvature_i, const double* diagonal,
-                                  const double* gradient, const double* shut, const std::int64_t* group,
-                                  std::int64_t which, double floor, double* gain, double* best, double* steepest,
-                                  std::size_t n) {
-    gains(row_i, up_score, curvature_i, diagonal, gradient, shut, group, which, floor, gain, best, steepest, n);
+                                  const double* gradient, const double* shut, Scale scale, float* gain,
+                                  float* best, double* steepest, std::size_t n) {
+    gains(row_i, up_score, curvature_i, diagonal, gradient, shut, scale, gain, best, steepest, n);
 }
 KERNELWEAVE_CLONES void gains_row(const double* row_i, double up_score, double curvature_i,
-                                  const double* diagonal, const double* gradient, const double* shut,
-                                  const std::int64_t* group, std::int64_t which, double floor, double* gain,
-                                  double* best, double* steepest, std::size_t n) {
-    gains(row_i, up_score, curvature_i, diagonal, gradient, shut, group, which, floor, gain, best, steepest, n);
+                                  const double* diagonal, const double* gradient, const double* shut, Scale scale,
+                                  float* gain, float* best, double* steepest, std::size_t n) {
+    gains(row_i, up_score, curvature_i, diagonal, gradient, shut, scale, gain, best, steepest, n);
 }
 
-std::size_t argmax(const std::vector<double>& best) {
+template <class U>
+std::size_t argmax(const std::vector<U>& best) {
     return static_cast<std::size_t>(std::max_element(best.begin(), best.end()) - best.begin());
 }
 
@@ -87,15 +113,16 @@ template <class T>
 class Smo {
 public:
     Smo(const T* K, const SmoProblem& problem, double* v, double* gradient)
-        : K_(K), p_(problem), v_(v), gradient_(gradient), n_(problem.n), open_(n_), shut_(n_), diagonal_(n_),
-          gain_(n_), up_((n_ + kBlock - 1) / kBlock), best_(up_.size()), down_(up_.size()) {
+        : K_(K), p_(problem), v_(v), gradient_(gradient), n_(problem.n),
+          open_(n_ * static_cast<std::size_t>(problem.n_groups), kBlocked), shut_(open_), diagonal_(n_), gain_(n_),
+          up_((n_ + kBlock - 1) / kBlock), best_(up_.size()), down_(up_.size()) {
         double largest = 0.0;
         for (std::size_t t = 0; t < n_; ++t) {
             diagonal_[t] = static_cast<double>(K_[t * n_ + t]) + p_.d[t];
             largest = std::max(largest, diagonal_[t]);
             mark(t);
         }
-        floor_ = std::max(1e-12 * largest, 1e-300);  // flat directions: a huge step, cut by the bounds
+        scale_ = {1.0, 1.0 / std::max(largest, 1e-300)};
         refresh();
     }
 
@@ -112,47 +139,42 @@ public:
     }
 
 private:
+    // Each group has its own row of marks, so that the scores of one group need no look at the labels.
     void mark(std::size_t t) {
-        open_[t] = v_[t] < p_.hi[t] ? 0.0 : kBlocked;
-        shut_[t] = v_[t] > p_.lo[t] ? 0.0 : kBlocked;
+        const std::size_t place = static_cast<std::size_t>(p_.group[t]) * n_ + t;
+        open_[place] = v_[t] < p_.hi[t] ? 0.0 : kBlocked;
+        shut_[place] = v_[t] > p_.lo[t] ? 0.0 : kBlocked;
     }
 
     void refresh() {
         for (std::size_t t = 0; t < n_; ++t) gradient_[t] = p_.d[t] * v_[t] - p_.s[t];
-        std::size_t held = n_;  // rows are used in pairs
+        std::size_t held = n_;  // rows are used in pairs: half the passes over the gradient
         for (std::size_t i = 0; i < n_; ++i) {
             if (v_[i] == 0.0) continue;
             if (held == n_) {
                 held = i;
-                continue;
+            } else {
+                add_two_rows(K_ + held * n_, v_[held], K_ + i * n_, v_[i], gradient_, n_);
+                held = n_;
             }
-            add_rows(held, i);
-            held = n_;
         }
-        if (held != n_) add_rows(held, held);
+        if (held != n_) add_two_rows(K_ + held * n_, v_[held], K_ + held * n_, 0.0, gradient_, n_);
     }
 
-    void add_rows(std::size_t i, std::size_t j) {
-        const T* a = K_ + i * n_;
-        const T* b = K_ + j * n_;
-        const double x = v_[i], y = i == j ? 0.0 : v_[j];
-        for (std::size_t t = 0; t < n_; ++t)
-            gradient_[t] += x * static_cast<double>(a[t]) + y * static_cast<double>(b[t]);
-    }
-
-    std::size_t steepest_up(std::int64_t which, double& score) {
-        score_up(gradient_, open_.data(), p_.group, which, up_.data(), n_);
+    std::size_t steepest_up(std::size_t group, double& score) {
+        const double* open = open_.data() + group * n_;
+        score_up(gradient_, open, up_.data(), n_);
         const std::size_t block = argmax(up_);
         score = up_[block];
         for (std::size_t t = block * kBlock; t < std::min(n_, (block + 1) * kBlock); ++t)
-            if (p_.group[t] == which && open_[t] - gradient_[t] == score) return t;
+            if (open[t] - gradient_[t] == score) return t;
         return block * kBlock;
     }
 
     // Best partner of i in its group; violation receives how far the group is from optimal.
-    std::size_t partner(std::size_t i, double score, double& violation, double& gain) {
-        gains_row(K_ + i * n_, score, diagonal_[i], diagonal_.data(), gradient_, shut_.data(), p_.group,
-                  p_.group[i], floor_, gain_.data(), best_.data(), down_.data(), n_);
+    std::size_t partner(std::size_t i, std::size_t group, double score, double& violation, float& gain) {
+        gains_row(K_ + i * n_, score, diagonal_[i], diagonal_.data(), gradient_, shut_.data() + group * n_, scale_,
+                  gain_.data(), best_.data(), down_.data(), n_);
         violation = score + down_[argmax(down_)];
         const std::size_t block = argmax(best_);
         gain = best_[block];
@@ -163,13 +185,15 @@ private:
 
     double descend(double tolerance, std::int64_t max_iterations, std::int64_t& iterations) {
         while (true) {
-            double worst = 0.0, best_gain = 0.0;
+            double worst = 0.0;
+            float best_gain = 0.0F;
             std::size_t i = n_, j = n_;
-            for (std::int64_t g = 0; g < p_.n_groups; ++g) {
-                double score, violation, gain;
+            for (std::size_t g = 0; g < static_cast<std::size_t>(p_.n_groups); ++g) {
+                double score, violation;
+                float gain;
                 const std::size_t a = steepest_up(g, score);
                 if (score < kNoDirection) continue;
-                const std::size_t b = partner(a, score, violation, gain);
+                const std::size_t b = partner(a, g, score, violation, gain);
                 worst = std::max(worst, violation);
                 if (gain > best_gain) {
                     best_gain = gain;
@@ -178,14 +202,15 @@ private:
                 }
             }
             if (worst <= tolerance || i == n_ || iterations >= max_iterations) return worst;
+            scale_.violation = 1.0 / worst;
             step(i, j);
             ++iterations;
         }
     }
 
     void step(std::size_t i, std::size_t j) {
-        const double curvature =
-            std::max(diagonal_[i] + diagonal_[j] - 2.0 * static_cast<double>(K_[i * n_ + j]), floor_);
+        const double curvature = std::max(diagonal_[i] + diagonal_[j] - 2.0 * static_cast<double>(K_[i * n_ + j]),
+                                          static_cast<double>(kFlat) / scale_.curvature);
         const double room_i = p_.hi[i] - v_[i], room_j = v_[j] - p_.lo[j];
         double delta = (gradient_[j] - gradient_[i]) / curvature;
         const bool fills_i = delta >= room_i && room_i <= room_j;
@@ -205,8 +230,12 @@ private:
     double* v_;
     double* gradient_;
     std::size_t n_;
-    std::vector<double> open_, shut_, diagonal_, gain_, up_, best_, down_;
-    double floor_ = 0.0;
+    std::vector<double> open_, shut_, diagonal_;
+    std::vector<float> gain_;
+    std::vector<double> up_;
+    std::vector<float> best_;
+    std::vector<double> down_;
+    Scale scale_{1.0, 1.0};
 };
 
 }  // namespace

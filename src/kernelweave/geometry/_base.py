@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._part import Part
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry._proximal import minimise_model
+from kernelweave.geometry._proximal import is_solved, minimise_model, polish
 
 # Weights this far outside the set still count as inside: room for the rounding of M additions.
 FEASIBILITY_SLACK = 1e-9
@@ -60,7 +60,14 @@ class Geometry(Part, ABC):
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         """Return argmin of r(x) - <h, x - eta> + (x - eta)'H(x - eta) / 2 over the set."""
-        return minimise_model(self, eta, eta, h, H)
+        if is_solved(self, eta, eta, h, H):
+            return eta.copy()
+        near = self.near_minimiser(eta, h, H)
+        return minimise_model(self, eta, eta, h, H) if near is None else polish(self, near, eta, h, H)
+
+    def near_minimiser(self, eta: Vector, h: Vector, H: Matrix) -> Vector | None:  # noqa: ARG002 - a hook
+        """Return a point of the set near the model's minimiser, if that is cheaper than proximal steps."""
+        return None
 
     def check(self, n_kernels: int) -> None:
         """Raise ValueError when the parameters are illegal or do not fit this many kernels."""

@@ -13,7 +13,7 @@ MAX_ITER = 5000
 POLISH_ITER = 200  # after a method that is accurate already
 CHECK_EVERY = 20  # the gap costs as much as a step
 STEP_TOLERANCE = 1e-12  # of a proximal step, relative to the largest weight
-ROUNDING = 1e-12  # of the gap in a stiff model, relative to its curvature
+ROUNDING = 1e-12  # of the gap in a stiff model, relative to curvature times distance
 GAP_TOLERANCE = 1e-11  # of the model's own duality gap, relative to the energy spent
 
 
@@ -36,22 +36,23 @@ def minimise_model(
     convexity. The stop is the model's own Fenchel-Young gap, with h - H(x - eta) as its energies.
 
     """
+    best, lowest = start, _excess_gap(geometry, start, eta, h, H)
+    if lowest <= 0.0:
+        return best
     last = len(h) - 1
     top = float(eigh(H, eigvals_only=True, subset_by_index=(last, last))[0])
     # A linear model has no natural step: take one that carries the largest energy far beyond the set.
     step = 1.0 / (max(top, 1e-6 * float(np.abs(h).max())) or 1.0)
-    enough = _tolerance(eta, h, H)
-    best, best_gap = start, _gap(geometry, start, eta, h, H)
     x, y, t = start, start, 1.0
     for i in range(max_iter):
         new = geometry.prox(y + step * (h - H @ (y - eta)), step)
         if np.abs(new - y).max() <= STEP_TOLERANCE * np.abs(new).max():
             return new
         if i % CHECK_EVERY == 0:
-            gap = _gap(geometry, new, eta, h, H)
-            if gap <= max(best_gap, enough):  # a step restores exact zeros, even where it gains nothing
-                best, best_gap = new, gap
-            if best_gap <= enough:
+            excess = _excess_gap(geometry, new, eta, h, H)
+            if excess < lowest:
+                best, lowest = new, excess
+            if lowest <= 0.0:
                 break
         uphill = (y - new) @ (new - x) > 0.0
         t_new = 1.0 if uphill else 0.5 + np.sqrt(0.25 + t * t)
@@ -67,13 +68,12 @@ def polish(geometry: Proximable, start: Vector, eta: Vector, h: Vector, H: Matri
 
 def is_solved(geometry: Proximable, x: Vector, eta: Vector, h: Vector, H: Matrix) -> bool:
     """Tell whether x minimises the model, by the model's own Fenchel-Young gap."""
-    return _gap(geometry, x, eta, h, H) <= _tolerance(eta, h, H)
+    return _excess_gap(geometry, x, eta, h, H) <= 0.0
 
 
-def _gap(geometry: Proximable, x: Vector, eta: Vector, h: Vector, H: Matrix) -> float:
+def _excess_gap(geometry: Proximable, x: Vector, eta: Vector, h: Vector, H: Matrix) -> float:
+    """Return by how much the gap at x exceeds what counts as zero."""
     energies = h - H @ (x - eta)
-    return geometry.value(x) + geometry.conjugate(energies) - float(x @ energies)
-
-
-def _tolerance(eta: Vector, h: Vector, H: Matrix) -> float:
-    return GAP_TOLERANCE * float(np.abs(h) @ np.abs(eta)) + ROUNDING * float(np.diagonal(H).max())
+    gap = geometry.value(x) + geometry.conjugate(energies) - float(x @ energies)
+    rounding = ROUNDING * float(np.diagonal(H).max() * np.abs(x - eta).max())
+    return gap - GAP_TOLERANCE * float(np.abs(h) @ np.abs(eta)) - rounding

@@ -10,7 +10,6 @@ from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry import _capped, _interior
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
 from kernelweave.geometry._interior import Boundary
-from kernelweave.geometry._proximal import polish
 from kernelweave.geometry._roots import increasing_root, two_power_root
 from kernelweave.geometry.lp_ball import LpBall
 
@@ -108,12 +107,12 @@ class ElasticNetBall(Geometry):
         eta[active] = weights(increasing_root(excess, low, high))
         return self._retract(eta)
 
-    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+    def near_minimiser(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         if self.v in (0.0, 1.0):
             return LpBall(2.0 - self.v).model_step(eta, h, H)
         inside = 0.9 * self.start(len(h))
         x = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1).x
-        return polish(self, self.project(x), eta, h, H)
+        return self.project(x)
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)

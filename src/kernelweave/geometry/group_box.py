@@ -10,7 +10,7 @@ import numpy as np
 from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.geometry import _capped, _group_interior, _quadratic
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
-from kernelweave.geometry._proximal import is_solved, polish
+from kernelweave.geometry._proximal import is_solved
 
 
 @dataclass
@@ -75,14 +75,13 @@ class GroupBox(Geometry):
         shares = _capped.share_at_most(lengths**1.5, self.theta)
         return self._directed(np.where(even, 1.0, direction), shares)
 
-    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+    def near_minimiser(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         n, index = len(h), self._index(len(h))
         if index.max() + 1 == n and not _capped.has_room(self.theta, n):  # single kernels: a capped simplex
             x = _quadratic.model_step(eta, h, H, min(self.theta, 1.0))
             if is_solved(self, x, eta, h, H):
                 return x
-        x = _group_interior.minimise(H, h + H @ eta, index, self.theta)
-        return polish(self, self.project(x), eta, h, H)
+        return self.project(_group_interior.minimise(H, h + H @ eta, index, self.theta))
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)

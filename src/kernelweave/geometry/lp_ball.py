@@ -11,7 +11,6 @@ from kernelweave.geometry import _capped, _interior, _lp_newton, _quadratic
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
 from kernelweave.geometry._interior import Boundary
 from kernelweave.geometry._power import shrink
-from kernelweave.geometry._proximal import polish
 from kernelweave.geometry._roots import increasing_root
 
 
@@ -102,13 +101,13 @@ class LpBall(Geometry):
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         if self.p == np.inf:  # energies are never negative, whatever the model says far from eta
             return self.start(len(h))
+        return super().model_step(eta, h, H)
+
+    def near_minimiser(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         matters = (h > 0.0) | (np.diagonal(H) > 0.0)
-        if matters.all():
-            return self._model_step(eta, h, H)
-        if not matters.any():
-            return self.start(len(h))
         x = np.zeros_like(h)  # zero kernels get nothing
-        x[matters] = self._model_step(eta[matters], h[matters], H[np.ix_(matters, matters)])
+        if matters.any():
+            x[matters] = self._near_minimiser(eta[matters], h[matters], H[np.ix_(matters, matters)])
         return x
 
     def check(self, n_kernels: int) -> None:
@@ -118,7 +117,7 @@ class LpBall(Geometry):
                 f"LpBall needs 1 <= p <= inf, got p={self.p}; p=1 gives the simplex's solutions."
             )
 
-    def _model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+    def _near_minimiser(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         x = self._quick_step(eta, eta, h, H)
         if x is not None:
             return x
@@ -127,7 +126,7 @@ class LpBall(Geometry):
         near = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1, cap=1.0)
         start = self.project(near.x)
         x = self._quick_step(start, eta, h, H) if self.p > 1.0 else None
-        return polish(self, start, eta, h, H) if x is None else x
+        return start if x is None else x
 
     def _quick_step(self, start: Vector, eta: Vector, h: Vector, H: Matrix) -> Vector | None:
         """Return the minimiser if it lies on the sphere and a start leads to it."""

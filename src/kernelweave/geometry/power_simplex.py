@@ -10,7 +10,6 @@ from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry import _capped, _interior, _power
 from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
 from kernelweave.geometry._interior import Boundary
-from kernelweave.geometry._proximal import polish
 
 
 @dataclass
@@ -70,9 +69,9 @@ class PowerSimplex(Geometry):
     def reweight(self, norms: Vector) -> Vector:
         return _power.reweight(norms, self.kappa, self.p)
 
-    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+    def near_minimiser(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         x = _interior.minimise(H, h + H @ eta, self.start(len(h)), describe=self._describe, keep_mass=True).x
-        return polish(self, x / x.sum(), eta, h, H)
+        return np.asarray(x / x.sum())
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)
