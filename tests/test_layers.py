@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "presets": {"estimators"},
     "demo": {"bank", "estimators", "geometry", "kernels", "learners", "solvers"},
     "cli": {"demo"},
+    "__main__": {"cli"},
 }
 # What solvers may know of other layers: protocols, and the plain result a learner hands back.
 PROTOCOLS = {

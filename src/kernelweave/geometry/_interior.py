@@ -15,11 +15,12 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from kernelweave._typing import Matrix, Vector
 
-MAX_ITER = 40
+MAX_ITER = 150  # a dozen or two are usual; stiff norms of many kernels may need more
 TOLERANCE = 1e-12  # of the duality gap, relative to the largest slope
 ERROR_TOLERANCE = 1e-10  # of feasibility and slopes, likewise
 STALLED = 1e-16  # a gap this small with larger errors: the systems have no more digits to give
 TO_THE_WALL = 0.995  # of the way to the nearest bound: the usual caution
+TINY = 1e-150  # what a room or a multiplier never falls below, so that their ratios stay finite
 SMALLEST_ROOM = 1e-6  # of a constraint at the start
 RIDGES = (1e-14, 1e-12, 1e-10, 1e-8)  # relative to the diagonal, against rounding in the last systems
 
@@ -92,7 +93,8 @@ def minimise(
         centring = (float((v + length * step.v) @ (u + length * step.u)) / gap) ** 3
         step = system.step(solve, slope, centring * gap / len(v) - step.v * step.u)
         length = min(1.0, TO_THE_WALL * min(_reach(v, step.v), _reach(u, step.u)))
-        v, u, level = v + length * step.v, u + length * step.u, level + length * step.level
+        v, u = np.maximum(v + length * step.v, TINY), np.maximum(u + length * step.u, TINY)
+        level += length * step.level
     x, at_zero = v[:n], u[:n]
     return Solution(np.where(x < at_zero, 0.0, x), at_zero, u[n:n_bounds] if cap < np.inf else np.zeros(n))
 

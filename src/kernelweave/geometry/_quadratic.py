@@ -26,6 +26,8 @@ RIDGE_FLOOR = 1e-8  # of the largest curvature, for kernels that have none thems
 OPTIMALITY = 1e-13  # a multiplier this small, relative to the slopes, has no sign
 MAX_EXCHANGES = 12  # block exchanges settle in fewer or cycle
 
+ON_SIMPLEX = 1e-9  # of the mass, for rounding
+
 States: TypeAlias = NDArray[np.int8]
 AT_ZERO, FREE, AT_CAP = np.int8(-1), np.int8(0), np.int8(1)
 
@@ -41,7 +43,8 @@ def model_step(eta: Vector, h: Vector, H: Matrix, cap: float, ridge: float = 0.0
     curvature = np.maximum(np.diagonal(H), RIDGE_FLOOR * np.diagonal(H).max())
     if curvature.max() <= 0.0:  # a linear model: any curvature too small to matter will do
         curvature = np.full(n, float(np.abs(h).max()) or 1.0)
-    start = project(eta, min(cap, 1.0))  # eta itself, unless it comes from a ball around the simplex
+    on_simplex = abs(float(eta.sum()) - 1.0) <= ON_SIMPLEX  # or inside a ball around it
+    start = eta if on_simplex else project(eta, min(cap, 1.0))
     for softness in RIDGES:
         A = H.copy()
         A[np.diag_indices(n)] += softness * curvature + ridge
@@ -49,7 +52,7 @@ def model_step(eta: Vector, h: Vector, H: Matrix, cap: float, ridge: float = 0.0
             return minimise(A, h + H @ eta + softness * curvature * eta, cap, start)
         except LinAlgError:  # H is less definite than it claims
             continue
-    return start
+    return start.copy()
 
 
 def minimise(A: Matrix, b: Vector, cap: float, start: Vector) -> Vector:
@@ -59,7 +62,7 @@ def minimise(A: Matrix, b: Vector, cap: float, start: Vector) -> Vector:
     if not np.any(state == FREE):
         pair = problem.best_swap(start, state)
         if pair is None:
-            return start
+            return start.copy()
         state[pair] = FREE
     x, settled = problem.exchange(state)
     if settled:
