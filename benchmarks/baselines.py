@@ -26,8 +26,9 @@ def plain_loop(stack: np.ndarray, y: np.ndarray, C: float, p: float, tol: float,
     for count in range(1, max_iter + 1):
         K = np.tensordot(eta, stack, axes=1)
         svc = SVC(C=C, kernel="precomputed").fit(K, y)
-        support, v = svc.support_, svc.dual_coef_[0]
-        h = 0.5 * (stack[:, support[:, None], support] @ v) @ v
+        v = np.zeros(stack.shape[1])
+        v[svc.support_] = svc.dual_coef_[0]
+        h = 0.5 * (stack @ v) @ v
         conjugate = h.max() if p == 1 else np.linalg.norm(h, p / (p - 1.0))
         if conjugate - eta @ h <= tol * (np.abs(v).sum() - eta @ h):
             return count

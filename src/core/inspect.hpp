@@ -1,4 +1,4 @@
-// One look at a matrix from outside: is it finite, symmetric, and free of visibly negative 2 x 2 minors?
+// One pass over a matrix from outside: is it finite, symmetric, and free of visibly negative 2 x 2 minors?
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 namespace kernelweave {
 
 struct InspectReport {
-    bool clean;      // |K_ij| <= roots_i roots_j and |K_ij - K_ji| <= limit everywhere; false for NaN
-    bool symmetric;  // K_ij == K_ji exactly, everywhere
+    bool minors;       // |K_ij| <= roots_i roots_j everywhere; false where K_ij is NaN
+    double asymmetry;  // largest |(Kr - K'r)_i| for a vector r of random signs: 0 up to rounding if K = K'
 };
 
-InspectReport inspect(const double* K, std::size_t n, const double* roots, double limit);
+InspectReport inspect(const double* K, std::size_t n, const double* roots);
 
 }  // namespace kernelweave

@@ -25,16 +25,16 @@ void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-std::tuple<bool, bool> inspect(Input<double, 2> K, Input<double, 1> roots, double limit) {
+std::tuple<bool, double> inspect(Input<double, 2> K, Input<double, 1> roots) {
     const std::size_t n = K.shape(0);
     require(K.shape(1) == n, "inspect: K must be square");
     require(roots.shape(0) == n, "inspect: roots must hold n entries");
     kw::InspectReport report;
     {
         nb::gil_scoped_release release;
-        report = kw::inspect(K.data(), n, roots.data(), limit);
+        report = kw::inspect(K.data(), n, roots.data());
     }
-    return {report.clean, report.symmetric};
+    return {report.minors, report.asymmetry};
 }
 
 template <class T>
@@ -120,7 +120,7 @@ void bind(nb::module_& m) {
 
 NB_MODULE(_core, m) {
     m.doc() = "Loops that run at memory speed; each has a numpy twin in the tests.";
-    m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert(), nb::arg("limit"));
+    m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert());
     bind<float>(m);
     bind<double>(m);
 }

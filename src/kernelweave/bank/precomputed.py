@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 
 from kernelweave._part import Part
+from kernelweave._threads import in_turn
 from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.views import Views
 from kernelweave.kernels import Scaling
@@ -17,7 +19,7 @@ from kernelweave.kernels.checks import (
     check_finite,
     check_minors,
     check_symmetric,
-    passes_at_a_glance,
+    is_plainly_a_gram,
     symmetrised,
     tolerance_of,
 )
@@ -38,6 +40,7 @@ class PrecomputedBank(Part):
     Parameters
     ----------
     scaling : scaling of every matrix, learnt on the training block, or a tuple of them; None for none.
+    n_jobs : threads for checking the matrices; None is 1, -1 is all.
 
     Notes
     -----
@@ -55,6 +58,7 @@ class PrecomputedBank(Part):
     """
 
     scaling: Scaling | Sequence[Scaling] | None = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any) -> FittedPrecomputed:
         """Check the training matrices and hold on to them."""
@@ -62,31 +66,32 @@ class PrecomputedBank(Part):
         matrices = [np.asarray(K, dtype=np.float64) for K in given]
         n = matrices[0].shape[0]
         prove = len(matrices) * n**3 / 3.0 <= PROOF_BUDGET
-        exact = []
-        for m, (K, original) in enumerate(zip(matrices, given, strict=True)):
-            what, tolerance = f"Kernel {m}", tolerance_of(original.dtype)
-            good, symmetric = passes_at_a_glance(K, tolerance)
-            exact.append(symmetric)
-            if not good:
+        plain = [False] * len(matrices)
+
+        def judge(m: int, K: Matrix) -> None:
+            what, tolerance = f"Kernel {m}", tolerance_of(given[m].dtype)
+            plain[m] = is_plainly_a_gram(K, tolerance)
+            if not plain[m]:
                 check_symmetric(K, what, tolerance)
+                check_minors(K, what, tolerance)
             if K.shape[0] != n:
                 raise ValueError(
                     f"Kernel 0 has {n} training samples and kernel {m} has {K.shape[0]}; "
                     "all matrices need the same samples in the same order."
                 )
-            if not good:
-                check_minors(K, what, tolerance)
             if prove:
                 check_definite(K, what, tolerance)
-        return FittedPrecomputed(matrices, exact, as_scaling(self.scaling))
+
+        in_turn(judge, enumerate(matrices), effective_n_jobs(self.n_jobs))
+        return FittedPrecomputed(matrices, plain, as_scaling(self.scaling))
 
 
 class FittedPrecomputed:
     """Precomputed training matrices and what their scalings learnt; made by ``PrecomputedBank.fit``."""
 
-    def __init__(self, matrices: list[Matrix], symmetric: list[bool], scaling: Scaling | None) -> None:
+    def __init__(self, matrices: list[Matrix], plain: list[bool], scaling: Scaling | None) -> None:
         self._matrices = tuple(matrices)
-        self._symmetric = tuple(symmetric)
+        self._plain = tuple(plain)
         self._scaling = scaling
         self._learnt: list[FittedScaling | None] = [None] * len(matrices)
 
@@ -116,7 +121,7 @@ class FittedPrecomputed:
     def grams(self) -> Iterator[Matrix]:
         """Yield the scaled training matrices in order, exactly symmetric."""
         for m in range(len(self)):
-            K = self._matrices[m] if self._symmetric[m] else symmetrised(self._matrices[m])
+            K = self._matrices[m] if self._plain[m] else symmetrised(self._matrices[m])
             scaling = self._fitted(m, K)
             yield K if scaling is None else scaling.train(K)
 

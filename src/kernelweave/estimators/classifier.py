@@ -137,7 +137,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             calibrate(self, X, y, sample_weight)
             return self
         X = check_input(self, X, reset=True)
-        fitted = as_bank(self.bank).fit(X)
+        fitted = as_bank(self.bank, self.n_jobs).fit(X)
         self.classes_, index = encode_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, self.class_weight, self.classes_, index)
         Y = signs(index, self.classes_.size)

@@ -77,9 +77,9 @@ def prox(z: Vector, weight: float, p: float) -> Vector:
         return x
 
     def excess(t: float) -> tuple[float, float]:
-        x = weights(t)
-        positive = x[x > 0.0]
-        return float(x.sum()) - 1.0, float((1.0 / (1.0 + weight * (p - 1.0) * positive ** (p - 2.0))).sum())
+        w = t - below[below < t]
+        x = shrink(w, weight, p)
+        return float(x.sum()) - 1.0, float((x / (x + (p - 1.0) * (w - x))).sum())
 
     low = 1.0 / n + weight * float(n) ** (1.0 - p)  # the largest weight lies between 1/n and 1
     return unit_mass(weights, increasing_root(excess, low, 1.0 + weight), rising=True)

@@ -22,18 +22,20 @@ def tolerance_of(dtype: np.dtype[np.generic]) -> float:
     return TOLERANCE_SINGLE if dtype in (np.float16, np.float32) else TOLERANCE
 
 
-def passes_at_a_glance(K: Matrix, tolerance: float = TOLERANCE) -> tuple[bool, bool]:
-    """Tell whether one pass finds ``K`` square, finite, symmetric and without negative minors up to rounding.
+def is_plainly_a_gram(K: Matrix, tolerance: float = TOLERANCE) -> bool:
+    """Tell whether one fast pass finds ``K`` square, finite, symmetric and without negative minors.
 
-    Returns that, and whether it is exactly symmetric. A matrix that fails is for the other checks to explain.
+    What it accepts needs no other check; a matrix it does not accept is for the others to judge and explain.
     """
     if K.ndim != 2 or K.shape[0] != K.shape[1] or not len(K):
-        return False, False
+        return False
     diagonal = np.diagonal(K) + _shift(K, tolerance)
-    if not diagonal.min() >= 0.0:  # also when it is NaN
-        return False, False
-    roots = np.sqrt(diagonal) * (1.0 + tolerance)
-    return _core.inspect(np.ascontiguousarray(K), roots, tolerance * float(np.diagonal(K).max()))
+    if not (diagonal.min() >= 0.0 and diagonal.max() < np.inf):  # also when it is NaN
+        return False
+    minors, asymmetry = _core.inspect(np.ascontiguousarray(K), np.sqrt(diagonal) * (1.0 + tolerance))
+    # Sums of n entries carry this much rounding even when the matrix is exactly symmetric.
+    rounding = 4.0 * len(K) * np.finfo(np.float64).eps * float(np.diagonal(K).max())
+    return minors and bool(asymmetry <= rounding)
 
 
 def check_finite(K: Matrix, what: str) -> None:
