@@ -6,8 +6,9 @@ python=$(cd "$root" && command -v "${PYTHON:-python3}" || echo "$root/$PYTHON")
 case "$python" in /*) ;; *) python="$root/$python" ;; esac
 build="$root/build/sanitize"
 nanobind=$("$python" -m nanobind --cmake_dir)
-cmake=$("$python" -c 'import shutil; print(shutil.which("cmake") or "")')
-[ -n "$cmake" ] || cmake=$(dirname "$python")/cmake
+cmake=$(dirname "$python")/cmake
+[ -x "$cmake" ] || cmake=cmake
+mkdir -p "$build"
 "$cmake" -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Debug -DKERNELWEAVE_SANITIZE=ON \
   -Dnanobind_DIR="$nanobind" -DPython_EXECUTABLE="$python" > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
 "$cmake" --build "$build" -j 2 >> "$build.log" 2>&1 || { cat "$build.log"; exit 1; }

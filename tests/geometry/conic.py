@@ -16,7 +16,7 @@ def optimum(case, objective, *, with_penalty=True):
         warnings.simplefilter("ignore")  # CVXPY takes powers of weights that are zero but for rounding
         problem.solve(cp.CLARABEL)
     assert problem.status in {"optimal", "optimal_inaccurate"}
-    return float(problem.value)
+    return float(problem.solution.opt_val)
 
 
 def best_value(case, h):

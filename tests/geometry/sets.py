@@ -34,8 +34,8 @@ class Case:
     sample: Callable  # rng -> a point of the set
     contains: Callable  # eta -> bool
     constraints: Callable  # cvxpy variable -> cvxpy constraints
-    penalty: Callable = lambda eta: 0.0  # noqa: E731 - a field
-    conic_penalty: Callable = lambda x: 0.0  # noqa: E731 - a field
+    penalty: Callable = lambda _eta: 0.0
+    conic_penalty: Callable = lambda _x: 0.0
 
     def permuted(self, order):
         """The same set with the kernels in another order."""
@@ -56,7 +56,7 @@ def simplex_contains(eta):
 def uniform():
     return Case(
         Uniform(),
-        lambda rng: np.full(M, 1.0 / M),
+        lambda _rng: np.full(M, 1.0 / M),
         lambda eta: bool(np.all(np.abs(eta - 1.0 / M) <= SLACK)),
         lambda x: [x == 1.0 / M],
     )
