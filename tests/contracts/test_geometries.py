@@ -341,12 +341,23 @@ def test_units_of_the_model_do_not_matter(case, scale, seed):
     np.testing.assert_allclose(x, scaled_geometry(case.geometry, factor).model_step(eta, h, H), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "geometry",
-    [Uniform(), Simplex(), BoxSimplex(), BoxSimplex(1.0), RidgeSimplex(0.3), PowerSimplex(2.0, 1.4)]
-    + [LpBall(1.0), LpBall(1.3), LpBall(np.inf), ElasticNetBall(0.4), GroupBox(), GroupBox(["only"])],
-    ids=str,
-)
+SINGLE = [
+    Uniform(),
+    Simplex(),
+    BoxSimplex(),
+    BoxSimplex(1.0),
+    RidgeSimplex(0.3),
+    PowerSimplex(2.0, 1.4),
+    LpBall(1.0),
+    LpBall(1.3),
+    LpBall(np.inf),
+    ElasticNetBall(0.4),
+    GroupBox(),
+    GroupBox(["only"]),
+]
+
+
+@pytest.mark.parametrize("geometry", SINGLE, ids=str)
 def test_one_kernel_alone_gets_all_there_is(geometry):
     one = np.array([0.7])
     geometry.check(1)

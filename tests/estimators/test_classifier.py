@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.reference.problems import random_problem
 
 from kernelweave import Entry, KernelBank, MKLClassifier, Views
+from kernelweave.bank import PrecomputedBank
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex
 from kernelweave.kernels import Centering, Gaussian, Linear, Polynomial, Precomputed, UnitDiagonal, UnitTrace
 from kernelweave.learners import Hinge, NuHinge, SquaredHinge
@@ -361,3 +362,28 @@ def test_every_learner_classifies(cancer):
     X, y = cancer
     for learner in (Hinge(C=1.0), NuHinge(nu=0.2), SquaredHinge(C=1.0)):
         assert MKLClassifier(per_view(), learner=learner, geometry=Simplex()).fit(X, y).score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_progress_of_several_classes_shares_one_display(capsys, n_jobs):
+    X, y = load_iris(return_X_y=True)
+    MKLClassifier(verbose=2, n_jobs=n_jobs).fit(X, y)
+    out = capsys.readouterr().out
+    for c in (0, 1, 2):
+        assert f"class {c}" in out
+
+
+def test_a_fitted_model_does_not_keep_the_kernel_matrices():
+    Ks, y = random_problem(0, n=100, M=8)
+    model = MKLClassifier("precomputed").fit(Ks, y)
+    assert len(pickle.dumps(model)) < Ks[0].nbytes / 2
+    np.testing.assert_array_equal(model.predict(Ks), pickle.loads(pickle.dumps(model)).predict(Ks))
+
+
+def test_scaled_precomputed_kernels_predict_without_their_matrices():
+    Ks, y = random_problem(0, n=60, M=3)
+    bank = PrecomputedBank(scaling=(Centering(), UnitTrace()))
+    model = MKLClassifier(bank, learner=Hinge(C=100.0)).fit(Ks, y)
+    assert len(pickle.dumps(model)) < Ks[0].nbytes
+    values = model.decision_function([K[:7] for K in Ks])
+    np.testing.assert_allclose(values, model.decision_function(Ks)[:7], atol=1e-10)

@@ -81,6 +81,10 @@ class FittedBank:
                 pairs, current = Pairs(self._training[item.block]), item.block
             yield self._gram(m, pairs)
 
+    def for_prediction(self) -> FittedBank:
+        """Return the bank itself: new samples are compared with the training samples it keeps."""
+        return self
+
     def cross(
         self, X: Any, which: Indices | None = None, columns: Indices | None = None
     ) -> Iterator[tuple[int, Matrix]]:

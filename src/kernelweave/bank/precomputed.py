@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +93,7 @@ class FittedPrecomputed:
     def __init__(self, matrices: list[Matrix], plain: list[bool], scaling: Scaling | None) -> None:
         self._matrices = tuple(matrices)
         self._plain = tuple(plain)
+        self._n_kernels, self._n_samples = len(matrices), int(matrices[0].shape[0])
         self._scaling = scaling
         self._learnt: list[FittedScaling | None] = [None] * len(matrices)
 
@@ -108,7 +110,7 @@ class FittedPrecomputed:
     @property
     def n_samples(self) -> int:
         """The number of training samples."""
-        return int(self._matrices[0].shape[0])
+        return self._n_samples
 
     @property
     def in_memory(self) -> bool:
@@ -116,14 +118,22 @@ class FittedPrecomputed:
         return self._scaling is None
 
     def __len__(self) -> int:
-        return len(self._matrices)
+        return self._n_kernels
 
     def grams(self) -> Iterator[Matrix]:
         """Yield the scaled training matrices in order, exactly symmetric."""
         for m in range(len(self)):
-            K = self._matrices[m] if self._plain[m] else symmetrised(self._matrices[m])
+            K = self._training(m)
             scaling = self._fitted(m, K)
             yield K if scaling is None else scaling.train(K)
+
+    def for_prediction(self) -> FittedPrecomputed:
+        """Return the bank without the training matrices: new rows need only what the scalings learnt."""
+        for m in range(len(self)):
+            self._fitted(m)
+        light = copy(self)
+        light._matrices = ()
+        return light
 
     def cross(
         self, X: Any, which: Indices | None = None, columns: Indices | None = None
@@ -164,12 +174,15 @@ class FittedPrecomputed:
         check_finite(K, f"Kernel {m}")
         return K
 
+    def _training(self, m: int) -> Matrix:
+        return self._matrices[m] if self._plain[m] else symmetrised(self._matrices[m])
+
     def _fitted(self, m: int, K: Matrix | None = None) -> FittedScaling | None:
         if self._scaling is None:
             return None
         fitted = self._learnt[m]
         if fitted is None:
-            fitted = self._scaling.fit(symmetrised(self._matrices[m]) if K is None else K)
+            fitted = self._scaling.fit(self._training(m) if K is None else K)
             if fitted.needs_diagonal:
                 raise ValueError(
                     f"Kernel {m} cannot be scaled by {self._scaling}: its new rows do not tell k(x, x); "

@@ -36,6 +36,9 @@ class FittedKernels(Protocol):
     def grams(self) -> Iterator[Matrix]:
         """Yield the scaled training Gram matrices in order, float64 and exactly symmetric."""
 
+    def for_prediction(self) -> FittedKernels:
+        """Return what new samples need, without what only training needed."""
+
     def cross(
         self, X: Any, which: Indices | None = None, columns: Indices | None = None
     ) -> Iterator[tuple[int, Matrix]]:

@@ -17,12 +17,12 @@ from kernelweave.bank.gram_bank import GramBank
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.calibration import calibrate, wants_probability
 from kernelweave.estimators.inputs import as_bank, as_one_array, check_input
-from kernelweave.estimators.progress import gap_bar
+from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
 from kernelweave.estimators.training import train, warn_if_open, with_defaults
 from kernelweave.geometry import Simplex
 from kernelweave.learners import Hinge, OneVsRest
-from kernelweave.solvers import Certificate, Problem, Result
+from kernelweave.solvers import Certificate, Problem, Progress, Result
 
 
 class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
@@ -154,13 +154,15 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             memory_limit=self.memory_limit,
             n_threads=1 if per_class else threads,
         )
-        if per_class:
+        targets = (
+            {f"class {label}": Y[:, c] for c, label in enumerate(self.classes_)}
+            if per_class
+            else {"weights": Y if Y.shape[1] > 1 else Y[:, 0]}
+        )
+        with gap_bars(self.verbose) as bar:
             solved = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(self._train)(kernels, Y[:, c], weight, f"class {self.classes_[c]}")
-                for c in range(Y.shape[1])
+                delayed(self._train)(kernels, y, weight, bar(title, self.tol)) for title, y in targets.items()
             )
-        else:
-            solved = [self._train(kernels, Y if Y.shape[1] > 1 else Y[:, 0], weight, "weights")]
         self._keep(kernels, solved)
         return self
 
@@ -192,13 +194,14 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if self.multiclass not in ("per_class", "shared"):
             raise ValueError(f"multiclass must be 'per_class' or 'shared'; got {self.multiclass!r}.")
 
-    def _train(self, kernels: GramBank, y: AnyArray, weight: Vector, title: str) -> tuple[Result, Matrix]:
+    def _train(
+        self, kernels: GramBank, y: AnyArray, weight: Vector, progress: Progress | None
+    ) -> tuple[Result, Matrix]:
         """Solve one problem; return it with the intercepts in terms of the kernels as they are."""
         learner = OneVsRest(self.part("learner")) if y.ndim == 2 else self.part("learner")
         solver = with_defaults(self.solver, self.tol, self.max_iter)
-        with gap_bar(self.verbose, solver.tol or self.tol, title) as progress:
-            problem = Problem(kernels, y, learner, self.part("geometry"), weight)
-            result, used = train(kernels, problem, solver, progress)
+        problem = Problem(kernels, y, learner, self.part("geometry"), weight)
+        result, used = train(kernels, problem, solver, progress)
         warn_if_open(result, solver.tol or self.tol)
         machine = result.machine
         return result, np.atleast_1d(machine.intercept - used.offset(result.eta, machine.coef))
@@ -208,7 +211,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         coef = np.column_stack([r.machine.coef for r in results])
         margin = np.concatenate([np.atleast_1d(r.machine.margin) for r in results])
         margin = np.where(margin > 0.0, margin, 1.0)
-        self.bank_ = kernels.fitted
+        self.bank_ = kernels.fitted.for_prediction()
         self.kernel_names_ = kernels.names
         self.kernel_weights_ = results[0].eta if len(results) == 1 else np.array([r.eta for r in results])
         self.support_ = np.flatnonzero(coef.any(axis=1))

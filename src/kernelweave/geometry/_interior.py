@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from kernelweave._typing import Matrix, Vector
@@ -85,13 +86,13 @@ def minimise(
         gap, error = float(v @ u), float(np.abs(slope) @ x) + system.violation
         if gap <= TOLERANCE and (error <= ERROR_TOLERANCE or gap <= STALLED):
             break
-        solve = system.solver(H + local.curvature)
-        if solve is None:
+        condensed = system.condense(H + local.curvature)
+        if condensed is None:
             break
-        step = system.step(solve, slope, np.zeros_like(v))
+        step = system.step(condensed, slope, np.zeros_like(v))
         length = min(1.0, _reach(v, step.v), _reach(u, step.u))
         centring = (float((v + length * step.v) @ (u + length * step.u)) / gap) ** 3
-        step = system.step(solve, slope, centring * gap / len(v) - step.v * step.u)
+        step = system.step(condensed, slope, centring * gap / len(v) - step.v * step.u)
         length = min(1.0, TO_THE_WALL * min(_reach(v, step.v), _reach(u, step.u)))
         v, u = np.maximum(v + length * step.v, TINY), np.maximum(u + length * step.u, TINY)
         level += length * step.level
@@ -123,64 +124,82 @@ class _System:
     def violation(self) -> float:
         return max(float(np.abs(self.missed).max()), abs(self.surplus or 0.0))
 
-    def solver(self, H: Matrix) -> Solve | None:
-        """Return r -> (H + the curvature of all barriers)^-1 r.
-
-        The barriers of active constraints grow beyond all bounds: only a moderate part of each goes into
-        the large matrix, the rest into a small one beside it (Sherman, Morrison and Woodbury).
-        """
-        lower, upper, rest = self._split(self.u / self.v)
-        C = self.gradients
-        A = H.copy()
-        A[np.diag_indices(len(A))] += lower + upper
-        moderate = np.minimum(rest, np.diagonal(H).max())
-        A += C.T @ (moderate[:, None] * C)
-        inverse = _cholesky(A)
-        steep = rest > moderate
-        if inverse is None or not steep.any():
-            return inverse
-        C = C[steep]
-        reach = inverse(C.T)
-        small = _cholesky(C @ reach + np.diag(1.0 / (rest - moderate)[steep]))
-        if small is None:
-            return None
-
-        def solve(r: Vector) -> Vector:
-            x = inverse(r)
-            return np.asarray(x - reach @ small(C @ x))
-
-        return solve
-
-    def step(self, solve: Solve, slope: Vector, target: Vector) -> _Step:
+    def step(self, condensed: _Condensed, slope: Vector, target: Vector) -> _Step:
         """Return the Newton step towards the products v u = target."""
-        du = (target - self.u * self.missed) / self.v - self.u
-        dx = solve(self.pull(du) - slope)
+        k = self._n_bounds
+        gaps = (self.missed + self.v - target / self.u)[k:]
+        pull = target[:k] / self.v[:k] - self.u[:k]
+        dx, du = condensed.solve(self._fold(pull) - slope, gaps)
         rise = 0.0
         if self.surplus is not None:
-            ones = solve(np.ones_like(dx))
+            ones, du_ones = condensed.solve(np.ones_like(dx), np.zeros_like(gaps))
             rise = (float(dx.sum()) + self.surplus) / float(ones.sum())
-            dx = dx - rise * ones
-        dv = self._push(dx) + self.missed
-        return _Step(dv, (target - self.u * dv) / self.v - self.u, rise)
+            dx, du = dx - rise * ones, du - rise * du_ones
+        # Rooms of bounds follow x. Those of constraints follow their multipliers: near the optimum their
+        # change is a tiny difference of large numbers if taken from x.
+        dv = np.concatenate([dx, -dx])[:k]
+        dv_rest = (target[k:] - self.v[k:] * du) / self.u[k:] - self.v[k:]
+        du_bounds = pull - self.u[:k] / self.v[:k] * dv
+        return _Step(np.concatenate([dv, dv_rest]), np.concatenate([du_bounds, du]), rise)
+
+    def condense(self, H: Matrix) -> _Condensed | None:
+        """Return the system with all but the steepest barriers moved into H; None if it has no solution."""
+        k = self._n_bounds
+        stiffness = self.u / self.v
+        moderate = np.minimum(stiffness[k:], np.diagonal(H).max())
+        A = H + self.gradients.T @ (moderate[:, None] * self.gradients)
+        A[np.diag_indices(len(A))] += self._fold(stiffness[:k], sign=1.0)
+        inverse = _cholesky(A)
+        if inverse is None:
+            return None
+        steep = stiffness[k:] > moderate
+        reach = inverse(self.gradients[steep].T)
+        excess = (stiffness[k:] - moderate)[steep]
+        small = _cholesky(self.gradients[steep] @ reach + np.diag(1.0 / excess))
+        if small is None:
+            return None
+        return _Condensed(self.gradients, stiffness[k:], moderate, steep, inverse, reach, small)
 
     def pull(self, u: Vector) -> Vector:
         """Return the multipliers' force on x."""
-        lower, upper, rest = self._split(u)
-        return lower - upper - rest @ self.gradients
+        k = self._n_bounds
+        return self._fold(u[:k]) - u[k:] @ self.gradients
 
-    def _push(self, dx: Vector) -> Vector:
-        """Return how the rooms change with x."""
-        rest = -(self.gradients @ dx)
-        return np.concatenate([dx, rest] if self._n_bounds == len(dx) else [dx, -dx, rest])
-
-    def _split(self, u: Vector) -> tuple[Vector, Vector | float, Vector]:
+    def _fold(self, bounds: Vector, sign: float = -1.0) -> Vector:
         n = self.gradients.shape[1]
-        upper = u[n : self._n_bounds] if self._n_bounds > n else 0.0
-        return u[:n], upper, u[self._n_bounds :]
+        return bounds[:n] + sign * bounds[n:] if len(bounds) > n else bounds
 
     @property
     def _n_bounds(self) -> int:
         return len(self.v) - len(self.gradients)
+
+
+@dataclass(frozen=True)
+class _Condensed:
+    """A dx + C'du = r with C dx - du / stiffness = gaps.
+
+    The stiffness of an active constraint grows beyond all bounds. A moderate part of it goes into the
+    large matrix, the rest into a small one beside it (Sherman, Morrison and Woodbury).
+    """
+
+    C: Matrix
+    stiffness: Vector
+    moderate: Vector
+    steep: NDArray[np.bool_]
+    inverse: Solve  # of the large matrix
+    reach: Matrix  # the inverse times the steep constraints
+    small: Solve
+
+    def solve(self, r: Vector, gaps: Vector) -> tuple[Vector, Vector]:
+        """Return dx and du."""
+        dx, steep = self.inverse(r + (self.moderate * gaps) @ self.C), self.steep
+        if not steep.any():
+            return dx, self.stiffness * (self.C @ dx - gaps)
+        force = self.small(self.C[steep] @ dx - gaps[steep])
+        dx = dx - self.reach @ force
+        du = self.stiffness * (self.C @ dx - gaps)
+        du[steep] = force * self.stiffness[steep] / (self.stiffness - self.moderate)[steep]
+        return dx, du
 
 
 def _rooms(x: Vector, cap: float, local: Boundary) -> Vector:
