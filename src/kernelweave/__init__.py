@@ -9,7 +9,8 @@ from importlib.metadata import version
 from kernelweave import presets
 from kernelweave.bank import Entry, KernelBank, Views
 from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.path import path
 
 __version__ = version("kernelweave")
 
-__all__ = ["Entry", "KernelBank", "MKLClassifier", "Views", "__version__", "presets"]
+__all__ = ["Entry", "KernelBank", "MKLClassifier", "Views", "__version__", "path", "presets"]

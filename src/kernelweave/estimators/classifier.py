@@ -19,6 +19,7 @@ from kernelweave.estimators.calibration import calibrate, wants_probability
 from kernelweave.estimators.inputs import as_bank, as_one_array, check_input
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
+from kernelweave.estimators.task import Solved, Task
 from kernelweave.estimators.training import train, warn_if_open, with_defaults
 from kernelweave.geometry import Simplex
 from kernelweave.learners import Hinge, OneVsRest
@@ -136,34 +137,8 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if self.probability:
             calibrate(self, X, y, sample_weight)
             return self
-        X = check_input(self, X, reset=True)
-        fitted = as_bank(self.bank, self.n_jobs).fit(X)
-        self.classes_, index = encode_labels(y, fitted.n_samples)
-        weight = sample_weights(sample_weight, self.class_weight, self.classes_, index)
-        Y = signs(index, self.classes_.size)
-        for column in Y.T:
-            self.part("learner").check(column, weight)
-        self.part("geometry").check(len(fitted))
-        per_class = Y.shape[1] > 1 and self.multiclass == "per_class"
-        threads = effective_n_jobs(self.n_jobs)
-        kernels = GramBank.hold(
-            fitted,
-            centre=self.part("learner").has_bias,
-            tol=self.tol,
-            dtype=self.dtype,
-            memory_limit=self.memory_limit,
-            n_threads=1 if per_class else threads,
-        )
-        targets = (
-            {f"class {label}": Y[:, c] for c, label in enumerate(self.classes_)}
-            if per_class
-            else {"weights": Y if Y.shape[1] > 1 else Y[:, 0]}
-        )
-        with gap_bars(self.verbose) as bar:
-            solved = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(self._train)(kernels, y, weight, bar(title, self.tol)) for title, y in targets.items()
-            )
-        self._keep(kernels, solved)
+        task = self.prepare(X, y, sample_weight)
+        self.keep(task, self.solve(task))
         return self
 
     def decision_function(self, X: Any) -> AnyArray:
@@ -194,29 +169,62 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if self.multiclass not in ("per_class", "shared"):
             raise ValueError(f"multiclass must be 'per_class' or 'shared'; got {self.multiclass!r}.")
 
-    def _train(
-        self, kernels: GramBank, y: AnyArray, weight: Vector, progress: Progress | None
-    ) -> tuple[Result, Matrix]:
-        """Solve one problem; return it with the intercepts in terms of the kernels as they are."""
-        learner = OneVsRest(self.part("learner")) if y.ndim == 2 else self.part("learner")
-        solver = with_defaults(self.solver, self.tol, self.max_iter)
-        problem = Problem(kernels, y, learner, self.part("geometry"), weight)
-        result, used = train(kernels, problem, solver, progress)
-        warn_if_open(result, solver.tol or self.tol)
-        machine = result.machine
-        return result, np.atleast_1d(machine.intercept - used.offset(result.eta, machine.coef))
+    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Task:
+        """Check the data and store the kernels: all of a fit that does not depend on C or the geometry."""
+        X = check_input(self, X, reset=True)
+        fitted = as_bank(self.bank, self.n_jobs).fit(X)
+        self.classes_, index = encode_labels(y, fitted.n_samples)
+        weight = sample_weights(sample_weight, self.class_weight, self.classes_, index)
+        Y = signs(index, self.classes_.size)
+        self._check_parts(Y, weight, len(fitted))
+        per_class = Y.shape[1] > 1 and self.multiclass == "per_class"
+        kernels = GramBank.hold(
+            fitted,
+            centre=self.part("learner").has_bias,
+            tol=self.tol,
+            dtype=self.dtype,
+            memory_limit=self.memory_limit,
+            n_threads=1 if per_class else effective_n_jobs(self.n_jobs),
+        )
+        if per_class:
+            targets = {f"class {label}": Y[:, c] for c, label in enumerate(self.classes_)}
+        else:
+            targets = {"weights": Y if Y.shape[1] > 1 else Y[:, 0]}
+        return Task(kernels, targets, weight, self.classes_)
 
-    def _keep(self, kernels: GramBank, solved: list[tuple[Result, Matrix]]) -> None:
-        results = [result for result, _ in solved]
+    def adopt(self, other: MKLClassifier, task: Task) -> None:
+        """Take over what another model learnt of the columns, and check the parts against its task."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+        self._check_parameters()
+        for y in task.targets.values():
+            self._check_parts(y.reshape(len(y), -1), task.weight, task.kernels.n_kernels)
+
+    def solve(self, task: Task, near: list[Solved] | None = None) -> list[Solved]:
+        """Solve every problem of the task, starting near the solutions of a similar one if given."""
+        starts = [None] * len(task.targets) if near is None else [solved.result for solved in near]
+        with gap_bars(self.verbose) as bar:
+            return list(
+                Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                    delayed(self._train)(task, y, bar(title, self.tol), start)
+                    for (title, y), start in zip(task.targets.items(), starts, strict=True)
+                )
+            )
+
+    def keep(self, task: Task, solved: list[Solved]) -> None:
+        """Set the learnt attributes from a solved task."""
+        results = [s.result for s in solved]
         coef = np.column_stack([r.machine.coef for r in results])
         margin = np.concatenate([np.atleast_1d(r.machine.margin) for r in results])
         margin = np.where(margin > 0.0, margin, 1.0)
-        self.bank_ = kernels.fitted.for_prediction()
-        self.kernel_names_ = kernels.names
+        self.classes_ = task.classes
+        self.bank_ = task.kernels.fitted.for_prediction()
+        self.kernel_names_ = task.kernels.names
         self.kernel_weights_ = results[0].eta if len(results) == 1 else np.array([r.eta for r in results])
         self.support_ = np.flatnonzero(coef.any(axis=1))
         self.dual_coef_ = (coef[self.support_] / margin).T
-        self.intercept_ = np.concatenate([intercept for _, intercept in solved]) / margin
+        self.intercept_ = np.concatenate([s.intercept for s in solved]) / margin
         self.certificates_ = [r.certificate for r in results]
         self.certificate_ = Certificate(
             sum(c.upper for c in self.certificates_), sum(c.lower for c in self.certificates_)
@@ -226,3 +234,18 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.n_iter_ = max(r.n_iter for r in results)
         histories = [list(r.history) for r in results]
         self.history_ = histories[0] if len(results) == 1 else histories
+
+    def _check_parts(self, Y: Matrix, weight: Vector, n_kernels: int) -> None:
+        for column in Y.T:
+            self.part("learner").check(column, weight)
+        self.part("geometry").check(n_kernels)
+
+    def _train(self, task: Task, y: AnyArray, progress: Progress | None, near: Result | None) -> Solved:
+        """Solve one problem; the intercept is in terms of the kernels as they are, not as they are stored."""
+        learner = OneVsRest(self.part("learner")) if y.ndim == 2 else self.part("learner")
+        solver = with_defaults(self.solver, self.tol, self.max_iter)
+        problem = Problem(task.kernels, y, learner, self.part("geometry"), task.weight)
+        result, used = train(task.kernels, problem, solver, progress, near)
+        warn_if_open(result, solver.tol or self.tol)
+        machine = result.machine
+        return Solved(result, np.atleast_1d(machine.intercept - used.offset(result.eta, machine.coef)))

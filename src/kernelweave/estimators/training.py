@@ -8,11 +8,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.errors import IndefiniteKernelError
+from kernelweave.geometry import Projects
 from kernelweave.solvers import Newton, Problem, Progress, Result, Solver, verify
 
 
@@ -37,15 +39,20 @@ def with_defaults(solver: Solver | None, tol: float, max_iter: int | None) -> So
 
 
 def train(
-    bank: GramBank, problem: Problem, solver: Solver, progress: Progress | None = None
+    bank: GramBank,
+    problem: Problem,
+    solver: Solver,
+    progress: Progress | None = None,
+    near: Result | None = None,
 ) -> tuple[Result, GramBank]:
     """Solve on the stored kernels; where their rounding keeps the gap open, check and go on in float64.
 
-    Returns the result and the bank its machine belongs to.
+    Starts from ``near``, the solution of a similar problem, if given. Returns the result and the bank its
+    machine belongs to.
     """
     try:
         with single_threaded_blas():
-            result = solver.run(problem, progress=progress)
+            result = solver.run(problem, **_start(problem, near), progress=progress)
             if result.stopped != "rounding":
                 return result, bank
             exact = bank.exact()
@@ -59,6 +66,17 @@ def train(
             return solver.run(problem, start=result.eta, warm=result.machine.coef, progress=progress), refined
     except IndefiniteKernelError as error:
         raise IndefiniteKernelError(error.index, error.energy, bank.names[error.index]) from None
+
+
+def _start(problem: Problem, near: Result | None) -> dict[str, Any]:
+    """Return where to start from: nearby weights, moved into the weight set if they lie outside."""
+    if near is None:
+        return {}
+    geometry = problem.geometry
+    if np.isfinite(geometry.value(near.eta)):
+        return {"start": near.eta, "warm": near.machine.coef}
+    inside = geometry.project(near.eta) if isinstance(geometry, Projects) else None
+    return {"start": inside, "warm": near.machine.coef}
 
 
 def warn_if_open(result: Result, tol: float) -> None:

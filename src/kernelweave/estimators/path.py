@@ -1,0 +1,136 @@
+"""Whole paths of solutions along one parameter, each started from its neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.task import Solved
+from kernelweave.solvers import Certificate
+
+# Parameters that leave the stored kernels as they are, so that one set of matrices serves the whole path.
+WALKABLE = ("geometry__", "learner__")
+
+
+@dataclass(frozen=True)
+class Path:
+    """Solutions along a grid: one row of ``kernel_weights`` and one certificate per value.
+
+    ``train_score`` and ``test_score`` are accuracies; the latter is NaN where no test samples were given.
+    ``machines`` counts the machines solved for each value.
+    """
+
+    param: str
+    values: tuple[Any, ...]
+    kernel_names: tuple[str, ...]
+    kernel_weights: AnyArray = field(repr=False)
+    certificates: tuple[Certificate, ...] = field(repr=False)
+    machines: tuple[int, ...]
+    train_score: Vector
+    test_score: Vector
+    models: tuple[MKLClassifier, ...] = field(repr=False)
+
+    def to_frame(self) -> Any:
+        """Return a tidy pandas frame: one row per value and kernel (and class, with weights per class)."""
+        import pandas as pd
+
+        weights = self.kernel_weights.reshape(len(self.values), -1, len(self.kernel_names))
+        rows = [
+            {
+                self.param: value,
+                "class": c if weights.shape[1] > 1 else None,
+                "kernel": name,
+                "weight": weights[i, c, m],
+                "lower": self.certificates[i].lower,
+                "upper": self.certificates[i].upper,
+                "relative_gap": self.certificates[i].relative_gap,
+                "machines": self.machines[i],
+                "train_score": self.train_score[i],
+                "test_score": self.test_score[i],
+            }
+            for i, value in enumerate(self.values)
+            for c in range(weights.shape[1])
+            for m, name in enumerate(self.kernel_names)
+        ]
+        return pd.DataFrame(rows)
+
+
+def path(
+    model: MKLClassifier,
+    X: Any,
+    y: Any,
+    *,
+    param: str,
+    values: Sequence[Any],
+    sample_weight: Any = None,
+    X_test: Any = None,
+    y_test: Any = None,
+) -> Path:
+    """Fit the model along a grid of one parameter, every fit started from the one before.
+
+    The kernels are computed and stored once. Neighbouring values of θ, p, v or C have similar solutions,
+    so most fits solve very few machines; give the values in order.
+
+    Parameters
+    ----------
+    model : MKLClassifier
+        The model; it is cloned, never changed.
+    X, y, sample_weight : training data as for ``fit``.
+    param : str
+        A parameter of the geometry or the learner, such as "geometry__theta" or "learner__C".
+    values : sequence
+        Its values, in the order to walk them.
+    X_test, y_test : optional
+        Samples to score every model on.
+
+    Returns
+    -------
+    Path
+        Weights, certificates, scores and the fitted models.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from kernelweave import KernelBank, MKLClassifier, path
+    >>> from kernelweave.geometry import BoxSimplex
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> views = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
+    >>> model = MKLClassifier(KernelBank.per_view(views=views), geometry=BoxSimplex(theta=1.0))
+    >>> walk = path(model, X / X.std(axis=0), y, param="geometry__theta", values=[1 / 3, 0.5, 1.0])
+    >>> walk.kernel_weights.shape
+    (3, 3)
+
+    """
+    values = tuple(values)
+    if not values:
+        raise ValueError("path needs at least one value to walk to; got none.")
+    if not param.startswith(WALKABLE):
+        raise ValueError(
+            f"path walks parameters of the geometry or the learner, such as 'geometry__theta' or "
+            f"'learner__C'; got {param!r}."
+        )
+    models = [clone(model).set_params(**{param: value}, probability=False) for value in values]
+    task = models[0].prepare(X, y, sample_weight)
+    solved: list[Solved] | None = None
+    for current in models:
+        current.adopt(models[0], task)
+        solved = current.solve(task, near=solved)
+        current.keep(task, solved)
+    weights = np.array([m.kernel_weights_ for m in models])
+    return Path(
+        param=param,
+        values=values,
+        kernel_names=models[0].kernel_names_,
+        kernel_weights=weights,
+        certificates=tuple(m.certificate_ for m in models),
+        machines=tuple(m.n_iter_ for m in models),
+        train_score=np.array([m.score(X, y) for m in models]),
+        test_score=np.array([np.nan if X_test is None else m.score(X_test, y_test) for m in models]),
+        models=tuple(models),
+    )
