@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kBlock = 64;      // maxima are kept per block, so that finding the index is one short scan
 constexpr double kBlocked = -1e300;     // score of a coordinate that cannot move this way
 constexpr double kNoDirection = -1e299; // a maximum below this means that nothing can move
+constexpr double kUlp = 4.44e-16;       // two roundings of a double
 constexpr float kFlat = 1e-12F;         // relative curvature of flat directions: a huge step, cut by the bounds
 
 // gradient += delta * (row_i - row_j)
@@ -183,8 +184,18 @@ private:
         return block * kBlock;
     }
 
+    // The gradient is a sum of products v_j K_ij: below their rounding no violation can be told from zero.
+    double noise() const {
+        double mass = 0.0;
+        for (std::size_t t = 0; t < n_; ++t) mass += std::abs(v_[t]);
+        return kUlp * mass / scale_.curvature;
+    }
+
     double descend(double tolerance, std::int64_t max_iterations, std::int64_t& iterations) {
+        const std::int64_t period = static_cast<std::int64_t>(n_) + 1;
+        double floor = noise();
         while (true) {
+            if (iterations % period == 0) floor = noise();
             double worst = 0.0;
             float best_gain = 0.0F;
             std::size_t i = n_, j = n_;
@@ -201,7 +212,7 @@ private:
                     j = b;
                 }
             }
-            if (worst <= tolerance || i == n_ || iterations >= max_iterations) return worst;
+            if (worst <= std::max(tolerance, floor) || i == n_ || iterations >= max_iterations) return worst;
             scale_.violation = 1.0 / worst;
             step(i, j);
             ++iterations;

@@ -20,6 +20,7 @@ def packed(matrices, dtype, centre, n_threads=2):
 
 STACKS = {
     "dense": lambda Ks: DenseGrams(Ks),
+    "dense centred": lambda Ks: DenseGrams(Ks, centred=True),
     "streamed": lambda Ks: StreamedGrams(lambda: iter(Ks), len(Ks), len(Ks[0])),
     "packed float64": lambda Ks: packed(Ks, "float64", False),
     "packed float64 centred": lambda Ks: packed(Ks, "float64", True),
@@ -46,11 +47,23 @@ def test_the_verbs_are_what_the_matrices_say(rng, matrices, name, columns):
     assert (stack.n_kernels, stack.n_samples) == (5, 30)
 
 
-def test_only_float32_has_rounding_errors(matrices):
+def test_only_float32_rounds_beyond_double(matrices):
+    largest = np.array([np.abs(K).max() for K in matrices])
     for name, make in STACKS.items():
-        errors = make(matrices).errors
-        assert (errors > 0).all() if "32" in name else not errors.any()
-        assert (errors <= 2.0**-24 * max(np.abs(K).max() for K in matrices)).all()
+        stack = make(matrices)
+        assert stack.is_rounded == ("32" in name)
+        # centring may enlarge entries and their rounding a little
+        unit = 2.0**-24 + 2.0**-50 if "32" in name else 2.0**-50
+        assert (stack.errors > 0).all()
+        assert (stack.errors <= 4.0 * unit * largest).all()
+        assert (stack.sizes >= 0.3 * largest).all()
+
+
+def test_errors_cover_what_storing_really_changed(rng, matrices):
+    stack = packed(matrices, "float32", False)
+    for m, K in enumerate(matrices):
+        eta = np.eye(5)[m]
+        assert np.abs(stack.combine(eta) - K).max() <= stack.errors[m]
 
 
 def test_centring_saves_the_energies_of_wide_gaussians_in_float32(rng):

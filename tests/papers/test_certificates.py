@@ -1,7 +1,10 @@
 """Every geometry with every learner, certified against a conic program that shares nothing with us."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from tests.reference.conic import conic_optimum, conic_optimum_shared
 from tests.reference.problems import multiclass_labels, random_problem
 
@@ -128,3 +131,37 @@ def test_sample_weights_are_costs_per_sample(learner):
     model = MKLClassifier("precomputed", learner=learner, tol=1e-6).fit(Ks, y, sample_weight=weight)
     assert model.certificate_.lower <= optimum * (1 + 1e-7)
     assert optimum <= model.certificate_.upper * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-1, 30.0, 1e3])
+@pytest.mark.parametrize("learner", [Hinge(C=10.0), SquaredHinge(C=10.0), NuHinge(nu=0.3)])
+def test_badly_scaled_kernels_keep_their_certificate(scale, learner):
+    Ks, y = random_problem(0, n=30, M=4)
+    Ks[1], Ks[2] = scale * Ks[1], Ks[2] / scale
+    kind = {Hinge: ("hinge", 10.0), SquaredHinge: ("squared", 10.0), NuHinge: ("nu", 0.3)}[type(learner)]
+    optimum = conic_optimum(Ks, y, kind, ("simplex",)).value
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        certificate = fit(Ks, y, learner, Simplex(), tol=1e-5).certificate_
+    assert certificate.lower <= optimum + 1e-6 * abs(optimum)
+    assert optimum <= certificate.upper + 1e-6 * abs(optimum)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6])
+def test_a_large_constant_in_the_kernels_changes_nothing(offset):
+    Ks, y = random_problem(0, n=40, M=4)
+    plain = fit(Ks, y, Hinge(C=10.0), Simplex(), tol=1e-4)
+    shifted = fit([K + offset for K in Ks], y, Hinge(C=10.0), Simplex(), tol=1e-4)
+    assert shifted.certificate_.lower <= plain.certificate_.upper
+    assert plain.certificate_.lower <= shifted.certificate_.upper
+    np.testing.assert_allclose(
+        shifted.decision_function([K + offset for K in Ks]), plain.decision_function(Ks), atol=0.1
+    )
+
+
+def test_an_energy_of_pure_rounding_is_not_taken_for_an_indefinite_kernel():
+    X = np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 4, axis=0)
+    y = np.tile([1.0, -1.0], 10)  # each sample comes with both labels: v'Kv = 0 at the optimum
+    with pytest.warns(ConvergenceWarning, match="rounding hides the rest"):
+        model = fit([X @ X.T, 1e6 * X @ X.T], y, NuHinge(nu=1.0), LpBall(2.0), tol=1e-3, max_iter=5)
+    assert np.isfinite(model.decision_function([X @ X.T, 1e6 * X @ X.T])).all()

@@ -21,6 +21,7 @@ class GramBank:
 
     fitted: FittedKernels
     stack: GramStack = field(repr=False)
+    centre: bool = False
     in_float64: Callable[[], GramStack] | None = field(default=None, repr=False)
 
     @classmethod
@@ -49,7 +50,7 @@ class GramBank:
                 n_threads=n_threads,
             )
 
-        return cls(fitted, stored(dtype), (lambda: stored("float64")) if dtype == "auto" else None)
+        return cls(fitted, stored(dtype), centre, (lambda: stored("float64")) if dtype == "auto" else None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,8 +65,16 @@ class GramBank:
         return self.stack.n_samples
 
     @property
+    def sizes(self) -> Vector:
+        return self.stack.sizes
+
+    @property
     def errors(self) -> Vector:
         return self.stack.errors
+
+    @property
+    def is_rounded(self) -> bool:
+        return self.stack.is_rounded
 
     def combine(self, eta: Vector) -> AnyArray:
         return self.stack.combine(eta)
@@ -85,7 +94,8 @@ class GramBank:
 
     def exact(self) -> GramBank:
         """Return the same kernels without any rounding, computed again for every pass."""
-        return replace(self, stack=StreamedGrams(self.fitted.grams, self.n_kernels, self.n_samples))
+        stack = StreamedGrams(self.fitted.grams, self.n_kernels, self.n_samples, self.centre)
+        return replace(self, stack=stack)
 
     def refined(self) -> GramBank | None:
         """Return the same kernels stored in float64, or None where the user fixed the precision."""

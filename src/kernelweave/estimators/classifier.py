@@ -217,7 +217,10 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         results = [s.result for s in solved]
         coef = np.column_stack([r.machine.coef for r in results])
         margin = np.concatenate([np.atleast_1d(r.machine.margin) for r in results])
-        margin = np.where(margin > 0.0, margin, 1.0)
+        # A margin of nothing but rounding is no unit to measure decision values in.
+        reach = np.array([np.abs(r.machine.coef).sum(axis=0).max() for r in results]).max()
+        size = max(float(r.eta @ task.kernels.sizes) for r in results)
+        margin = np.where(margin > 1e-10 * reach * size, margin, 1.0)
         self.classes_ = task.classes
         self.bank_ = task.kernels.fitted.for_prediction()
         self.kernel_names_ = task.kernels.names

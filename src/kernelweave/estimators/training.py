@@ -53,7 +53,7 @@ def train(
     try:
         with single_threaded_blas():
             result = solver.run(problem, **_start(problem, near), progress=progress)
-            if result.stopped != "rounding":
+            if result.stopped != "rounding" or not bank.is_rounded:
                 return result, bank
             exact = bank.exact()
             machine, certificate = verify(problem, exact, result.eta, result.machine.coef)
@@ -86,7 +86,7 @@ def warn_if_open(result: Result, tol: float) -> None:
     reason = {
         "max_iter": f"max_iter={result.n_iter} machines were solved; raise max_iter or tol",
         "stalled": "no further descent was found; raise tol, or scale the kernels to similar size",
-        "rounding": "rounding to float32 hides the rest; use dtype='float64' or raise tol",
+        "rounding": "rounding hides the rest; use dtype='float64', raise tol, or scale the kernels",
         "interrupted": "it was interrupted; the best weights so far are kept",
     }[result.stopped]
     warnings.warn(

@@ -81,7 +81,7 @@ def two_power_root(a: float, j: float, b: float, k: float, c: Vector) -> Vector:
     else:  # x^(j-k) >= 2|b|/a leaves at least half of the first power
         log_x = (log_c + np.log(2.0) - np.log(a)) / j
         if b < 0.0:
-            log_x = np.maximum(log_x, np.log(-2.0 * b / a) / (j - k))
+            log_x = np.maximum(log_x, (np.log(2.0) + np.log(-b) - np.log(a)) / (j - k))
     x: Vector = np.exp(np.minimum(log_x, 0.0))
     for _ in range(MAX_ITER):
         first, second = a * x**j, b * x**k

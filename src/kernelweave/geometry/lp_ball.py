@@ -133,9 +133,8 @@ class LpBall(Geometry):
         if self.p > 1.0:
             return _lp_newton.model_step(start, eta, h, H, self.p)
         x = _quadratic.model_step(eta, h, H, 1.0)
-        return (
-            x if x @ (h - H @ (x - eta)) >= 0.0 else None
-        )  # their common energy: would less mass be better?
+        common = float(x @ (h - H @ (x - eta)))  # the energy of every kernel in use
+        return x if common >= 0.0 else None  # else less than the whole mass is better
 
     def _describe(self, x: Vector, multipliers: Vector) -> Boundary:
         slope = x ** (self.p - 1.0)

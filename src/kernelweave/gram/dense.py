@@ -17,8 +17,7 @@ class DenseGrams(StreamedGrams):
     >>> grams.combine(np.array([1.0, 0.5]))
     array([[1.5, 0.5],
            [0.5, 1.5]])
-
     """
 
-    def __init__(self, matrices: tuple[Matrix, ...]) -> None:
-        super().__init__(lambda: matrices, len(matrices), int(matrices[0].shape[0]))
+    def __init__(self, matrices: tuple[Matrix, ...], centred: bool = False) -> None:
+        super().__init__(lambda: matrices, len(matrices), int(matrices[0].shape[0]), centred)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from kernelweave import _core
 from kernelweave._threads import in_turn
 from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.gram.rounding import of_arithmetic
 
 
 @dataclass(frozen=True)
@@ -17,8 +19,8 @@ class PackedGrams:
     """Half the entries, and with float32 a quarter of the bytes, of M dense matrices.
 
     Centring PKP changes nothing for a machine whose coefficients sum to zero, and it removes the large
-    constant part of wide Gaussians that would drown v'Kv in float32 rounding. ``errors`` records what
-    rounding changed, so that a certificate can account for it.
+    constant part of wide Gaussians that would drown v'Kv in float32 rounding. ``rounding`` records the
+    largest change of an entry, so that a certificate can account for it.
 
     Examples
     --------
@@ -32,7 +34,7 @@ class PackedGrams:
 
     packed: AnyArray = field(repr=False)
     means: Matrix = field(repr=False)
-    errors: Vector = field(repr=False)
+    rounding: Vector = field(repr=False)
     centred: bool
     n_threads: int = 1
 
@@ -49,13 +51,13 @@ class PackedGrams:
         """Convert the matrices as they come; besides the result only one or two per thread are held."""
         packed = np.empty((n_kernels, n_samples * (n_samples + 1) // 2), dtype=dtype)
         means = np.empty((n_kernels, n_samples))
-        errors = np.empty(n_kernels)
+        rounding = np.empty(n_kernels)
 
         def convert(m: int, K: Matrix) -> None:
-            errors[m] = _core.pack(np.ascontiguousarray(K), centre, packed[m], means[m])
+            rounding[m] = _core.pack(np.ascontiguousarray(K), centre, packed[m], means[m])
 
         in_turn(convert, enumerate(matrices), n_threads)
-        return cls(packed, means, errors, centre, n_threads)
+        return cls(packed, means, rounding, centre, n_threads)
 
     @property
     def n_kernels(self) -> int:
@@ -64,6 +66,21 @@ class PackedGrams:
     @property
     def n_samples(self) -> int:
         return int(self.means.shape[1])
+
+    @cached_property
+    def sizes(self) -> Vector:
+        i = np.arange(self.n_samples)
+        diagonal = np.abs(self.packed[:, i * (i + 3) // 2]).max(axis=1).astype(np.float64)
+        # Before centring the entries were larger by the means, and so was their rounding.
+        return np.asarray(diagonal + 2.0 * np.abs(self.means).max(axis=1) if self.centred else diagonal)
+
+    @property
+    def errors(self) -> Vector:
+        return np.asarray(self.rounding + of_arithmetic(self.sizes, self.n_samples))
+
+    @property
+    def is_rounded(self) -> bool:
+        return self.packed.dtype == np.float32
 
     def combine(self, eta: Vector) -> AnyArray:
         K = np.empty((self.n_samples, self.n_samples), dtype=self.packed.dtype)

@@ -17,8 +17,18 @@ class GramStack(Protocol):
     def n_samples(self) -> int: ...
 
     @property
+    def sizes(self) -> Vector:
+        """Largest diagonal entry of each matrix: what its rounding is measured by."""
+        ...
+
+    @property
     def errors(self) -> Vector:
-        """Largest change of an entry of each matrix by storing it; zero where nothing was rounded."""
+        """How far an entry of each matrix may be off, by storing it and by the arithmetic on it."""
+        ...
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether storing the matrices rounded them beyond double precision."""
         ...
 
     def combine(self, eta: Vector) -> AnyArray:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.gram.rounding import of_arithmetic
 
 
 @dataclass(frozen=True)
 class StreamedGrams:
     """M float64 matrices of which only one exists at any time.
 
-    ``matrices`` is called for each pass and yields them in order. Slow and small: made for the one exact
-    pass that checks what was computed on rounded matrices.
+    ``matrices`` is called for each pass and yields them in order. ``centred`` answers as if every matrix were
+    doubly centred, which is meant for coefficients that sum to zero.
 
     Examples
     --------
@@ -24,29 +26,51 @@ class StreamedGrams:
     >>> grams = StreamedGrams(lambda: iter([np.eye(2), np.ones((2, 2))]), n_kernels=2, n_samples=2)
     >>> grams.energies(np.array([1.0, -1.0]))
     array([1., 0.])
-
     """
 
     matrices: Callable[[], Iterable[Matrix]] = field(repr=False)
     n_kernels: int
     n_samples: int
+    centred: bool = False
+
+    @cached_property
+    def sizes(self) -> Vector:
+        return np.array([np.abs(np.diagonal(K)).max() for K in self.matrices()])
 
     @property
     def errors(self) -> Vector:
-        return np.zeros(self.n_kernels)
+        return of_arithmetic(self.sizes, self.n_samples)
+
+    @property
+    def is_rounded(self) -> bool:
+        return False
 
     def combine(self, eta: Vector) -> AnyArray:
         total = np.zeros((self.n_samples, self.n_samples))
+        term = np.empty_like(total)
         for weight, K in zip(eta, self.matrices(), strict=True):
             if weight != 0.0:
-                total += weight * K
+                np.multiply(K, weight, out=term)
+                total += term
+        if self.centred:
+            means = total.mean(axis=0)
+            total -= means
+            total -= (means - means.mean())[:, None]
         return total
 
     def images(self, coef: AnyArray) -> AnyArray:
-        return np.stack([K @ coef for K in self.matrices()])
+        return np.stack([self._image(K, coef) for K in self.matrices()])
 
     def energies(self, coef: AnyArray) -> Vector:
-        return np.array([0.5 * np.vdot(coef, K @ coef) for K in self.matrices()])
+        return np.array([0.5 * np.vdot(coef, self._image(K, coef)) for K in self.matrices()])
 
-    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:  # noqa: ARG002 - nothing was removed
-        return np.zeros(coef.shape[1:])
+    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        if not self.centred:
+            return np.zeros(coef.shape[1:])
+        return np.asarray(
+            sum(w * (K @ coef).mean(axis=0) for w, K in zip(eta, self.matrices(), strict=True) if w != 0.0)
+        )
+
+    def _image(self, K: Matrix, coef: AnyArray) -> AnyArray:
+        image = K @ coef
+        return image - image.mean(axis=0) if self.centred else image

@@ -70,7 +70,7 @@ class SupportVectorLearner(Part, ABC):
         for _ in range(ROUNDS):
             v, f, left = program.descend(K, v, violation)
             machine = _machine(program, self.loss(f, y, weight), v, f)
-            if machine.relative_gap <= tol or left == 0.0:
+            if machine.relative_gap <= tol or left > violation:  # or it has no more digits to give
                 break
             violation *= TIGHTEN
         return machine

@@ -19,6 +19,8 @@ from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.result import Record, Result
 
 Progress = Callable[[Record], None]
+# A negative energy counts when it exceeds this share of what entries of the kernel's size could add up to.
+INDEFINITE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class Walk:
     @property
     def certificate(self) -> Certificate:
         assert self.best is not None
-        return Certificate(self.best.upper, self._lower.value)
+        # Where the bounds meet up to the last digit they may pass each other by it.
+        return Certificate(self.best.upper, min(self._lower.value, self.best.upper))
 
     @property
     def finished(self) -> bool:
@@ -84,7 +87,7 @@ class Walk:
     @property
     def _only_rounding_is_left(self) -> bool:
         """Whether the gap would be closed but for the slack that pays for rounding in storage."""
-        if self.best is None or not self.problem.bank.errors.any():
+        if self.best is None:
             return False
         point, geometry = self.best, self.problem.geometry
         weights = geometry.value(point.eta) + geometry.conjugate(point.h) - float(point.eta @ point.h)
@@ -105,7 +108,7 @@ class Walk:
         images = p.bank.images(machine.coef) if self._images else None
         h = p.bank.energies(machine.coef) if images is None else _energies(machine.coef, images)
         ceiling = h + machine.energy_slack(p.bank.errors)
-        _require_psd(h, ceiling)
+        _require_psd(p.bank, machine, ceiling)
         slack = machine.slack(_error(p.bank, eta, K))
         upper = p.geometry.value(eta) + machine.primal + slack
         point = Point(eta, K, machine, h, images, upper, slack, ceiling)
@@ -137,8 +140,9 @@ def verify(p: Problem, exact: GramStack, eta: Vector, coef: AnyArray) -> tuple[M
     """
     images = exact.images(coef)
     machine = p.learner.measure(np.tensordot(eta, images, axes=1), coef, p.y, p.weight)
-    lower = machine.linear - p.geometry.conjugate(_energies(coef, images))
-    return machine, Certificate(p.geometry.value(eta) + machine.primal, lower)
+    upper = p.geometry.value(eta) + machine.primal + machine.slack(float(eta @ exact.errors))
+    ceiling = _energies(coef, images) + machine.energy_slack(exact.errors)
+    return machine, Certificate(upper, min(machine.linear - p.geometry.conjugate(ceiling), upper))
 
 
 def _error(bank: GramStack, eta: Vector, K: AnyArray) -> float:
@@ -153,7 +157,9 @@ def _energies(coef: AnyArray, images: AnyArray) -> Vector:
     return np.asarray(0.5 * images.reshape(images.shape[0], -1) @ coef.ravel())
 
 
-def _require_psd(h: Vector, ceiling: Vector) -> None:
-    worst = int(np.argmin(ceiling))
-    if ceiling[worst] < -1e-8 * float(np.abs(h).max()):
-        raise IndefiniteKernelError(worst, float(h[worst]))
+def _require_psd(bank: GramStack, machine: Machine, ceiling: Vector) -> None:
+    """Raise when an energy is negative beyond rounding: |v'Kv| can reach ||v||_1² times the largest entry."""
+    reach = 0.5 * float(np.abs(machine.coef).sum(axis=0).max()) ** 2 * bank.sizes
+    worst = int(np.argmin(ceiling + INDEFINITE * reach))
+    if ceiling[worst] < -INDEFINITE * reach[worst]:
+        raise IndefiniteKernelError(worst, float(ceiling[worst]))
