@@ -24,6 +24,7 @@ MAY_IMPORT = {
 }
 # What solvers may know of other layers: protocols, and the plain result a learner hands back.
 PROTOCOLS = {
+    "kernelweave.geometry.fenchel",
     "kernelweave.geometry.protocol",
     "kernelweave.gram.protocol",
     "kernelweave.learners.protocol",

@@ -212,8 +212,12 @@ private:
                     j = b;
                 }
             }
-            if (worst <= std::max(tolerance, floor) || i == n_ || iterations >= max_iterations) return worst;
-            scale_.violation = 1.0 / worst;
+            if (worst <= std::max(tolerance, floor) || iterations >= max_iterations) return worst;
+            const double unit = 1.0 / worst;
+            const bool underflow = i == n_ && scale_.violation != unit;
+            scale_.violation = unit;
+            if (underflow) continue;  // the gains were too small for single precision: once more in this unit
+            if (i == n_) return worst;
             step(i, j);
             ++iterations;
         }

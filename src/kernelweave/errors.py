@@ -11,12 +11,12 @@ class IndefiniteKernelError(ValueError):
     """A kernel gave some combination of samples a negative squared length."""
 
     def __init__(self, index: int, energy: float, name: str | None = None) -> None:
-        self.index, self.energy = index, energy
+        self.index, self.energy, self.name = index, energy, name
         label = f"Kernel {index}" if name is None else f"Kernel {name!r} (number {index})"
         super().__init__(
             f"{label} is not positive semidefinite: a combination of samples has the squared length "
             f"{2 * energy:.3g}; clip its negative eigenvalues or use another kernel."
         )
 
-    def __reduce__(self) -> tuple[type, tuple[int, float]]:
-        return type(self), (self.index, self.energy)
+    def __reduce__(self) -> tuple[type, tuple[int, float, str | None]]:
+        return type(self), (self.index, self.energy, self.name)

@@ -39,5 +39,4 @@ def test_more_precise_banks_hold_the_same_kernels(fitted, rng):
     np.testing.assert_allclose(rough.exact().energies(v), rough.energies(v), rtol=1e-5)
     fine = GramBank.hold(fitted, centre=True, tol=1e-3).refined()
     assert not fine.is_rounded
-    assert (fine.errors < 1e-6 * rough.errors).all()
     np.testing.assert_allclose(fine.energies(v), rough.exact().energies(v), rtol=1e-12)

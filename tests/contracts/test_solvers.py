@@ -138,33 +138,29 @@ def test_newton_needs_few_machines():
 
 
 @pytest.mark.parametrize("centre", [True, False])
-def test_float32_storage_still_encloses_the_optimum_of_the_given_kernels(centre):
+def test_a_walk_on_float32_certifies_the_kernels_as_stored(centre):
     for seed in range(3):
         Ks, y = random_problem(seed, n=60, M=6)
         stack = PackedGrams.pack(Ks, 6, 60, "float32", centre)
+        stored = [stack.combine(row).astype(float) for row in np.eye(6)]
         for C in (1.0, 100.0):
-            optimum = conic_optimum(Ks, y, ("hinge", C), ("simplex",)).value
+            optimum = conic_optimum(stored, y, ("hinge", C), ("simplex",)).value
             result = Newton(tol=1e-3).solve(stack, y, Hinge(C), Simplex())
             for record in result.history:
-                assert record.certificate.lower <= optimum * (1 + 1e-8)
-                assert optimum <= record.certificate.upper * (1 + 1e-8)
+                assert record.certificate.lower <= optimum * (1 + 1e-7)
+                assert optimum <= record.certificate.upper * (1 + 1e-7)
 
 
-def test_a_float32_walk_says_when_only_rounding_is_left():
+def test_verification_draws_the_certificate_from_other_kernels():
     Ks, y = random_problem(0, n=60, M=6)
     stack = PackedGrams.pack(Ks, 6, 60, "float32", True)
-    result = Newton(tol=1e-7).solve(stack, y, Hinge(100.0), Simplex())
-    assert result.stopped == "rounding"
-    exact = solvers.verify(
-        solvers.Problem(stack, y, Hinge(100.0), Simplex()),
-        DenseGrams(tuple(Ks)),
-        result.eta,
-        result.machine.coef,
-    )[1]
+    result = Newton(tol=1e-4).solve(stack, y, Hinge(100.0), Simplex())
+    problem = solvers.Problem(stack, y, Hinge(100.0), Simplex())
+    _, exact = solvers.verify(problem, DenseGrams(tuple(Ks)), result)
     optimum = conic_optimum(Ks, y, ("hinge", 100.0), ("simplex",)).value
     assert exact.lower <= optimum * (1 + 1e-8)
     assert optimum <= exact.upper * (1 + 1e-8)
-    assert exact.relative_gap < result.certificate.relative_gap
+    assert exact.relative_gap <= 2e-4
 
 
 def test_a_warm_start_saves_machines(problem):

@@ -123,6 +123,28 @@ CASES = {
     "bank that is a list": (lambda: fit(X, bank=[Gaussian()]), r"KernelBank\(\[kernel, ...\]\)"),
     "tolerance": (lambda: fit(X, tol=0.0), "tol must be a number between 0 and 1; got 0.0"),
     "iterations": (lambda: fit(X, max_iter=0), "max_iter"),
+    "a word for a learner": (
+        lambda: fit(X, learner="hinge"),
+        r"learner must be a Learner such as Hinge\(C=1.0\); got 'hinge'",
+    ),
+    "a class for a learner": (lambda: fit(X, learner=Hinge), "got the class Hinge"),
+    "a learner for a geometry": (lambda: fit(X, geometry=Hinge()), "geometry must be a WeightGeometry"),
+    "a word for a solver": (
+        lambda: fit(X, solver="newton"),
+        r"solver must be a Solver such as Newton\(\); got 'newton'",
+    ),
+    "text for a number": (lambda: fit(X, tol="small"), "tol must be a number between 0 and 1; got 'small'"),
+    "text for a limit": (
+        lambda: fit(X, memory_limit="4GB"),
+        "memory_limit must be a number above 0 or None; got '4GB'",
+    ),
+    "a fraction of an iteration": (lambda: fit(X, max_iter=1.5), "whole number of at least 1; got 1.5"),
+    "a negative tolerance of the machine": (
+        lambda: fit(X, learner=Hinge(tol=-1.0)),
+        "tol must be a finite number above 0; got -1.0",
+    ),
+    "nothing precomputed": (lambda: fit(None, bank="precomputed"), "received NoneType"),
+    "a dict of kernels": (lambda: fit({"a": K}, bank="precomputed"), "received dict"),
     "multiclass": (lambda: fit(X, multiclass="ovo"), "'per_class' or 'shared'; got 'ovo'"),
     "dtype": (lambda: fit(X, dtype="float16"), "float32"),
     "negative weights": (lambda: MKLClassifier().fit(X, Y, sample_weight=-np.ones(30)), "[Nn]egative"),

@@ -43,6 +43,11 @@ def test_theta_of_one_or_more_is_exactly_the_simplex(geometry):
             np.testing.assert_array_equal(answer, same)
 
 
+def test_the_cap_never_passes_one():
+    assert BoxSimplex(theta=7.0).cap(3) == 1.0
+    assert BoxSimplex(nu=0.01).cap(3) == 1.0
+
+
 def test_nu_is_the_share_of_kernels_in_use():
     assert BoxSimplex(nu=0.25).cap(8) == 0.5
     assert BoxSimplex(nu=0.5).cap(8) == 0.25

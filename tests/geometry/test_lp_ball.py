@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kernelweave.geometry import LpBall, Simplex
+from kernelweave.geometry._lp_newton import model_step as newton_in_logarithms
 
 POWERS = [1.001, 1.01, 1.2, 1.5, 2.0, 4.0, 10.0]
 
@@ -95,6 +96,25 @@ def test_the_model_step_meets_its_optimality_condition(p, rng):
         dual = gain.max() * np.sum((gain / gain.max()) ** (p / (p - 1.0))) ** ((p - 1.0) / p)
         assert dual - x @ energies <= 1e-9 * dual
         eta, h = x, np.maximum(energies, 1e-3)
+
+
+@pytest.mark.parametrize("p", POWERS)
+def test_newton_in_the_logarithms_converges_quadratically_from_nearby(p, rng):
+    h, H = gaussian_like_model(rng, 20, 30)
+    best = LpBall(p).model_step(LpBall(p).start(20), h + 2.0, 0.1 * H)
+    moved = LpBall(p).reweight(best ** (0.5 * (p + 1.0)) * rng.uniform(0.98, 1.02, 20))
+    x = newton_in_logarithms(moved, LpBall(p).start(20), h + 2.0, 0.1 * H, p)
+    energies = h + 2.0 - 0.1 * H @ (x - LpBall(p).start(20))
+    used = x > 1e-250
+    levels = np.log(energies[used]) - (p - 1.0) * np.log(x[used])
+    np.testing.assert_allclose(levels, levels[0], atol=1e-9)
+    assert np.sum(x**p) == pytest.approx(1.0, abs=1e-10)
+
+
+def test_newton_in_the_logarithms_admits_when_it_does_not_apply():
+    eta, H = np.array([0.6, 0.8]), np.eye(2)
+    assert newton_in_logarithms(eta, eta, np.array([1.0, -0.1]), H, 2.0) is None
+    assert newton_in_logarithms(eta, eta, np.array([1.0, 0.0]), H, 2.0) is None
 
 
 def test_a_zero_kernel_gets_no_weight_and_disturbs_nobody(rng):

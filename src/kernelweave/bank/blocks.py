@@ -91,7 +91,11 @@ class PairwiseBlock:
         values = as_floats(table, what)
         values = values.toarray() if is_sparse(values) else values
         if self.reference is not None and values.shape[1] == self.reference[1]:
-            return np.ascontiguousarray(values[:, self.reference[0]])
+            # A slice of the original has the original's columns; a new table of that width has them only if
+            # it cannot have the training samples' instead.
+            sliced = isinstance(X, Views) and X.origin is not None
+            if sliced or self.n_train != self.reference[1]:
+                return np.ascontiguousarray(values[:, self.reference[0]])
         if values.shape[1] != self.n_train:
             raise ValueError(
                 f"{what} holds values against {self.n_train} training samples, received {values.shape[1]} "

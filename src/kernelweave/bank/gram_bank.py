@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 from kernelweave._typing import AnyArray, Matrix, Vector
@@ -22,7 +23,10 @@ class GramBank:
     fitted: FittedKernels
     stack: GramStack = field(repr=False)
     centre: bool = False
+    n_threads: int = 1
     in_float64: Callable[[], GramStack] | None = field(default=None, repr=False)
+    _refined: list[GramBank] = field(default_factory=list, repr=False)
+    _refining: Lock = field(default_factory=Lock, repr=False)
 
     @classmethod
     def hold(
@@ -50,7 +54,8 @@ class GramBank:
                 n_threads=n_threads,
             )
 
-        return cls(fitted, stored(dtype), centre, (lambda: stored("float64")) if dtype == "auto" else None)
+        in_float64 = (lambda: stored("float64")) if dtype == "auto" else None
+        return cls(fitted, stored(dtype), centre, n_threads, in_float64)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,10 +98,15 @@ class GramBank:
         return combined(self.fitted, X, eta)
 
     def exact(self) -> GramBank:
-        """Return the same kernels without any rounding, computed again for every pass."""
-        stack = StreamedGrams(self.fitted.grams, self.n_kernels, self.n_samples, self.centre)
+        """Return the same kernels as they are, without rounding, computed again for every pass."""
+        stack = StreamedGrams(self.fitted.grams, self.n_kernels, self.n_samples, self.centre, self.n_threads)
         return replace(self, stack=stack)
 
     def refined(self) -> GramBank | None:
-        """Return the same kernels stored in float64, or None where the user fixed the precision."""
-        return None if self.in_float64 is None else replace(self, stack=self.in_float64(), in_float64=None)
+        """Return the same kernels stored in float64, once for all who ask; None where dtype was fixed."""
+        if self.in_float64 is None:
+            return None
+        with self._refining:
+            if not self._refined:
+                self._refined.append(replace(self, stack=self.in_float64(), in_float64=None))
+        return self._refined[0]

@@ -114,14 +114,14 @@ class FittedPrecomputed:
 
     @property
     def in_memory(self) -> bool:
-        """Unscaled matrices are the user's own."""
-        return self._scaling is None
+        """Unscaled matrices are the user's own, if each lies in one piece."""
+        return self._scaling is None and all(K.flags.c_contiguous for K in self._matrices)
 
     def __len__(self) -> int:
         return self._n_kernels
 
     def grams(self) -> Iterator[Matrix]:
-        """Yield the scaled training matrices in order, exactly symmetric."""
+        """Yield the scaled training matrices in order, symmetric up to the last digits."""
         for m in range(len(self)):
             K = self._training(m)
             scaling = self._fitted(m, K)
@@ -201,6 +201,11 @@ def as_matrices(X: Any) -> list[AnyArray]:
         )
     if isinstance(X, list | tuple) and X and all(np.ndim(K) == 2 for K in X):
         return [_numeric(np.asarray(K)) for K in X]
+    if X is None or isinstance(X, dict | Iterator):
+        raise TypeError(
+            f"Precomputed kernels are a list of M matrices or one array (rows, training samples, M), "
+            f"received {type(X).__name__}."
+        )
     array = _numeric(np.asarray(X))
     if array.ndim == 2 and array.size:
         return [array]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 
@@ -33,8 +34,12 @@ def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
             f"{counts.min()} sample(s): give every class {FOLDS} or more, or set probability=False."
         )
     plain = clone(estimator).set_params(probability=False)
+    if sample_weight is not None and get_config()["enable_metadata_routing"]:
+        plain.set_fit_request(sample_weight=True)
     calibration = CalibratedClassifierCV(plain, method="sigmoid", cv=FOLDS, ensemble=False)
     calibration.fit(X, y, sample_weight=sample_weight)
     fitted = calibration.calibrated_classifiers_[0].estimator
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)  # of an earlier fit
     learnt = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
     vars(estimator).update(learnt, calibration_=calibration)

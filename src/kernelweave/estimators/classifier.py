@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from threading import Event
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.bank import KernelBank
 from kernelweave.bank.cross import scores
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.calibration import calibrate, wants_probability
 from kernelweave.estimators.inputs import as_bank, as_one_array, check_input
+from kernelweave.estimators.interrupt import interruptible, watching
+from kernelweave.estimators.parameters import check_choice, check_count, check_number, check_part
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
 from kernelweave.estimators.task import Solved, Task
-from kernelweave.estimators.training import train, warn_if_open, with_defaults
-from kernelweave.geometry import Simplex
-from kernelweave.learners import Hinge, OneVsRest
-from kernelweave.solvers import Certificate, Problem, Progress, Result
+from kernelweave.estimators.training import single_threaded_blas, train, warn_if_open, with_defaults
+from kernelweave.geometry import Simplex, WeightGeometry
+from kernelweave.learners import Hinge, Learner, OneVsRest
+from kernelweave.solvers import Certificate, Newton, Problem, Progress, Result, Solver
 
 
 class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
@@ -96,7 +101,12 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     """
 
-    defaults: ClassVar[dict[str, Callable[[], Any]]] = {"learner": Hinge, "geometry": Simplex}
+    defaults: ClassVar[dict[str, Callable[[], Any]]] = {
+        "bank": KernelBank.distances,
+        "learner": Hinge,
+        "geometry": Simplex,
+        "solver": Newton,
+    }
 
     def __init__(
         self,
@@ -137,8 +147,10 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if self.probability:
             calibrate(self, X, y, sample_weight)
             return self
-        task = self.prepare(X, y, sample_weight)
-        self.keep(task, self.solve(task))
+        task = self._prepare(X, y, sample_weight)
+        solved = self._solve(task)
+        self._keep(task, solved)
+        warn_if_open([s.result for s in solved], self.tol)
         return self
 
     def decision_function(self, X: Any) -> AnyArray:
@@ -162,14 +174,15 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         return self.calibration_.predict_proba(as_one_array(X))  # type: ignore[no-any-return]
 
     def _check_parameters(self) -> None:
-        if not 0.0 < self.tol < 1.0:
-            raise ValueError(f"tol must be a number between 0 and 1; got {self.tol!r}.")
-        if self.max_iter is not None and self.max_iter < 1:
-            raise ValueError(f"max_iter must be None or at least 1; got {self.max_iter!r}.")
-        if self.multiclass not in ("per_class", "shared"):
-            raise ValueError(f"multiclass must be 'per_class' or 'shared'; got {self.multiclass!r}.")
+        check_number("tol", self.tol, above=0.0, below=1.0)
+        check_count("max_iter", self.max_iter)
+        check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
+        check_choice("multiclass", self.multiclass, ("per_class", "shared"))
+        check_part("learner", self.part("learner"), Learner, "Hinge(C=1.0)")
+        check_part("geometry", self.part("geometry"), WeightGeometry, "Simplex()")
+        check_part("solver", self.part("solver"), Solver, "Newton()")
 
-    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Task:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Task:
         """Check the data and store the kernels: all of a fit that does not depend on C or the geometry."""
         X = check_input(self, X, reset=True)
         fitted = as_bank(self.bank, self.n_jobs).fit(X)
@@ -192,7 +205,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             targets = {"weights": Y if Y.shape[1] > 1 else Y[:, 0]}
         return Task(kernels, targets, weight, self.classes_)
 
-    def adopt(self, other: MKLClassifier, task: Task) -> None:
+    def _adopt(self, other: MKLClassifier, task: Task) -> None:
         """Take over what another model learnt of the columns, and check the parts against its task."""
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(other, name):
@@ -201,18 +214,17 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         for y in task.targets.values():
             self._check_parts(y.reshape(len(y), -1), task.weight, task.kernels.n_kernels)
 
-    def solve(self, task: Task, near: list[Solved] | None = None) -> list[Solved]:
+    def _solve(self, task: Task, near: list[Solved] | None = None) -> list[Solved]:
         """Solve every problem of the task, starting near the solutions of a similar one if given."""
         starts = [None] * len(task.targets) if near is None else [solved.result for solved in near]
-        with gap_bars(self.verbose) as bar:
-            return list(
-                Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                    delayed(self._train)(task, y, bar(title, self.tol), start)
-                    for (title, y), start in zip(task.targets.items(), starts, strict=True)
-                )
-            )
+        with gap_bars(self.verbose) as bar, single_threaded_blas():
+            jobs = [
+                partial(self._train, task, y, start, bar(title, self.tol))
+                for (title, y), start in zip(task.targets.items(), starts, strict=True)
+            ]
+            return interruptible(jobs, effective_n_jobs(self.n_jobs))
 
-    def keep(self, task: Task, solved: list[Solved]) -> None:
+    def _keep(self, task: Task, solved: list[Solved]) -> None:
         """Set the learnt attributes from a solved task."""
         results = [s.result for s in solved]
         coef = np.column_stack([r.machine.coef for r in results])
@@ -243,12 +255,15 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             self.part("learner").check(column, weight)
         self.part("geometry").check(n_kernels)
 
-    def _train(self, task: Task, y: AnyArray, progress: Progress | None, near: Result | None) -> Solved:
+    def _train(
+        self, task: Task, y: AnyArray, near: Result | None, progress: Progress | None, stop: Event
+    ) -> Solved:
         """Solve one problem; the intercept is in terms of the kernels as they are, not as they are stored."""
         learner = OneVsRest(self.part("learner")) if y.ndim == 2 else self.part("learner")
         solver = with_defaults(self.solver, self.tol, self.max_iter)
         problem = Problem(task.kernels, y, learner, self.part("geometry"), task.weight)
-        result, used = train(task.kernels, problem, solver, progress, near)
-        warn_if_open(result, solver.tol or self.tol)
+        result, used = train(task.kernels, problem, solver, watching(stop, progress), near)
+        if result.stopped == "interrupted":
+            stop.set()
         machine = result.machine
         return Solved(result, np.atleast_1d(machine.intercept - used.offset(result.eta, machine.coef)))

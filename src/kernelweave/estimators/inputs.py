@@ -42,9 +42,11 @@ def is_precomputed(bank: Any) -> bool:
 
 def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Check the samples as far as their kind allows, and let scikit-learn remember columns and names."""
+    if reset and hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_  # of an earlier fit; set again where this one has names
     if is_precomputed(estimator.bank):
         if reset:
-            shape = np.shape(X if hasattr(X, "shape") or len(X) == 0 else X[0])
+            shape = np.shape(X[0] if isinstance(X, list | tuple) and X else X)
             estimator.n_features_in_ = shape[1] if len(shape) >= 2 else 0
         return X
     if isinstance(X, Views):

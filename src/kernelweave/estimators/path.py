@@ -12,7 +12,8 @@ from sklearn.base import clone
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.task import Solved
-from kernelweave.solvers import Certificate
+from kernelweave.estimators.training import warn_if_open
+from kernelweave.solvers import Certificate, Result
 
 # Parameters that leave the stored kernels as they are, so that one set of matrices serves the whole path.
 WALKABLE = ("geometry__", "learner__")
@@ -116,12 +117,15 @@ def path(
             f"'learner__C'; got {param!r}."
         )
     models = [clone(model).set_params(**{param: value}, probability=False) for value in values]
-    task = models[0].prepare(X, y, sample_weight)
+    task = models[0]._prepare(X, y, sample_weight)
     solved: list[Solved] | None = None
+    results: list[Result] = []
     for current in models:
-        current.adopt(models[0], task)
-        solved = current.solve(task, near=solved)
-        current.keep(task, solved)
+        current._adopt(models[0], task)
+        solved = current._solve(task, near=solved)
+        current._keep(task, solved)
+        results += [s.result for s in solved]
+    warn_if_open(results, model.tol)
     weights = np.array([m.kernel_weights_ for m in models])
     return Path(
         param=param,

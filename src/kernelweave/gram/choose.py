@@ -62,6 +62,6 @@ def store(
     """
     by_reference = in_memory and wish(n_samples, n_kernels, tol, dtype) == "float64"
     if by_reference and dense_bytes(n_samples, n_kernels) <= budget(memory_limit):
-        return DenseGrams(tuple(np.ascontiguousarray(K) for K in matrices()), centre)
+        return DenseGrams(tuple(np.ascontiguousarray(K) for K in matrices()), centre, n_threads)
     chosen = precision(n_samples, n_kernels, tol, dtype, memory_limit)
     return PackedGrams.pack(matrices(), n_kernels, n_samples, chosen, centre, n_threads)

@@ -19,5 +19,5 @@ class DenseGrams(StreamedGrams):
            [0.5, 1.5]])
     """
 
-    def __init__(self, matrices: tuple[Matrix, ...], centred: bool = False) -> None:
-        super().__init__(lambda: matrices, len(matrices), int(matrices[0].shape[0]), centred)
+    def __init__(self, matrices: tuple[Matrix, ...], centred: bool = False, n_threads: int = 1) -> None:
+        super().__init__(lambda: matrices, len(matrices), int(matrices[0].shape[0]), centred, n_threads)

@@ -8,6 +8,8 @@ from pathlib import Path
 # Of what the system says is free; the rest is for everybody else.
 SHARE_OF_FREE = 0.8
 DOUBLE = 8
+# Where the system does not say, nothing is refused.
+UNKNOWN = 1 << 62
 
 
 def packed_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
@@ -28,13 +30,36 @@ def dense_bytes(n_samples: int, n_kernels: int) -> int:
 
 def free_bytes() -> int:
     """Return how much memory this process may still take, by the system's and the container's account."""
-    pages = os.sysconf("SC_AVPHYS_PAGES") if "SC_AVPHYS_PAGES" in os.sysconf_names else 0
-    free = pages * os.sysconf("SC_PAGE_SIZE") if pages > 0 else 1 << 62
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        limit = Path("/sys/fs/cgroup") / name
-        if limit.is_file() and (text := limit.read_text().strip()).isdigit():
-            free = min(free, int(text))
-    return free
+    return min(_of_system(), _of_container())
+
+
+def _of_system() -> int:
+    table = _read("/proc/meminfo")
+    for line in table.splitlines():
+        if line.startswith("MemAvailable:"):  # counts what the page cache would give back
+            return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return UNKNOWN
+
+
+def _of_container() -> int:
+    for limit, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        text, taken = _read(f"/sys/fs/cgroup/{limit}").strip(), _read(f"/sys/fs/cgroup/{used}").strip()
+        if text.isdigit() and taken.isdigit():
+            return max(int(text) - int(taken), 0)
+    return UNKNOWN
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
 
 
 def budget(memory_limit: float | None) -> int:

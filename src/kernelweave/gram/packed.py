@@ -20,7 +20,7 @@ class PackedGrams:
 
     Centring PKP changes nothing for a machine whose coefficients sum to zero, and it removes the large
     constant part of wide Gaussians that would drown v'Kv in float32 rounding. ``rounding`` records the
-    largest change of an entry, so that a certificate can account for it.
+    largest change of an entry. Bounds drawn from these matrices speak of them, not of the originals.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class PackedGrams:
 
     @property
     def errors(self) -> Vector:
-        return np.asarray(self.rounding + of_arithmetic(self.sizes, self.n_samples))
+        return of_arithmetic(self.sizes, self.n_samples)
 
     @property
     def is_rounded(self) -> bool:

@@ -23,12 +23,12 @@ class GramStack(Protocol):
 
     @property
     def errors(self) -> Vector:
-        """How far an entry of each matrix may be off, by storing it and by the arithmetic on it."""
+        """How far an entry of each stored matrix may seem off, by the rounding of double arithmetic."""
         ...
 
     @property
     def is_rounded(self) -> bool:
-        """Whether storing the matrices rounded them beyond double precision."""
+        """Whether storing rounded the matrices: bounds drawn from them are not those of the originals."""
         ...
 
     def combine(self, eta: Vector) -> AnyArray:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from kernelweave._threads import in_turn
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.gram.rounding import of_arithmetic
 
@@ -32,6 +33,7 @@ class StreamedGrams:
     n_kernels: int
     n_samples: int
     centred: bool = False
+    n_threads: int = 1
 
     @cached_property
     def sizes(self) -> Vector:
@@ -59,10 +61,17 @@ class StreamedGrams:
         return total
 
     def images(self, coef: AnyArray) -> AnyArray:
-        return np.stack([self._image(K, coef) for K in self.matrices()])
+        out = np.empty((self.n_kernels, *coef.shape))
+
+        def fill(m: int, K: Matrix) -> None:
+            out[m] = self._image(K, coef)
+
+        in_turn(fill, enumerate(self.matrices()), self.n_threads)
+        return out
 
     def energies(self, coef: AnyArray) -> Vector:
-        return np.array([0.5 * np.vdot(coef, self._image(K, coef)) for K in self.matrices()])
+        images = self.images(coef).reshape(self.n_kernels, -1)
+        return np.asarray(0.5 * images @ coef.ravel())
 
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
         if not self.centred:

@@ -61,6 +61,3 @@ class Hinge(SupportVectorLearner):
         b = hinge_bias(f, y, C)
         value = float(C @ np.maximum(0.0, 1.0 - y * (f + b)))
         return Loss(value, b, margin=1.0, slope=float(np.linalg.norm(C)), bend=0.0)
-
-    def asked(self, tol: float) -> float:
-        return tol if self.tol is None else self.tol

@@ -10,6 +10,7 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.learners.bias import margin_quantile
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.support_vector import Loss, SupportVectorLearner
+from kernelweave.learners.validation import positive
 
 
 @dataclass
@@ -49,7 +50,7 @@ class NuHinge(SupportVectorLearner):
 
     def program(self, y: Vector, weight: Vector) -> DualProgram:
         largest = 2.0 * min(weight[y > 0].sum(), weight[y < 0].sum()) / weight.sum()
-        if not 0.0 < self.nu <= largest * (1.0 + 1e-12):
+        if not 0.0 < positive("nu", self.nu) <= largest * (1.0 + 1e-12):
             raise ValueError(
                 f"NuHinge got nu={self.nu}, but with these classes nu must be above 0 and at most "
                 f"{largest:.6g} (twice the weight share of the smaller class)."
@@ -72,9 +73,6 @@ class NuHinge(SupportVectorLearner):
         rho, b = 0.5 * (above + below), 0.5 * (below - above)
         value = float(C @ np.maximum(0.0, rho - y * (f + b))) - rho
         return Loss(value, b, margin=rho, slope=float(np.linalg.norm(C)), bend=0.0)
-
-    def asked(self, tol: float) -> float:
-        return tol if self.tol is None else self.tol
 
     def unit(self, K: AnyArray) -> float:
         # The coefficients have absolute sum one, so no decision value exceeds the largest diagonal entry.

@@ -11,6 +11,8 @@ from kernelweave._typing import AnyArray, Vector
 
 # A stop for degenerate problems only: one step costs O(n), ordinary fits need 1 to 50 steps per sample.
 STEPS_PER_SAMPLE = 20_000
+# The compiled loop works with finite numbers only.
+UNBOUNDED = 1e300
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,8 @@ class DualProgram:
         v = v.copy()
         gradient = np.empty_like(v)
         limit = STEPS_PER_SAMPLE * v.size
-        _, violation = _core.smo(
-            K, self.s, self.d, self.lo, self.hi, self.group, v, gradient, tolerance, limit
-        )
+        lo, hi = np.maximum(self.lo, -UNBOUNDED), np.minimum(self.hi, UNBOUNDED)
+        _, violation = _core.smo(K, self.s, self.d, lo, hi, self.group, v, gradient, tolerance, limit)
         return v, gradient + self.s - self.d * v, violation
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.learners.machine import Machine
 
 
+@runtime_checkable
 class Learner(Protocol):
     """Solve one kernel, warm-started, and return two bounds."""
 

@@ -70,6 +70,3 @@ class SquaredHinge(SupportVectorLearner):
             slope=float(np.linalg.norm(C * xi)),
             bend=float(C.max()),
         )
-
-    def asked(self, tol: float) -> float:
-        return tol if self.tol is None else self.tol

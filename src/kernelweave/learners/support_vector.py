@@ -11,6 +11,7 @@ from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.program import DualProgram
+from kernelweave.learners.validation import positive
 
 # Each round asks SMO for a violation this much smaller until the gap, which is what counts, is small enough.
 TIGHTEN = 0.1
@@ -28,11 +29,14 @@ class Loss:
     bend: float
 
 
-@dataclass
 class SupportVectorLearner(Part, ABC):
-    """A machine whose dual is a box-constrained quadratic program with sums held."""
+    """A machine whose dual is a box-constrained quadratic program with sums held.
+
+    ``tol`` is the relative gap of every inner solve; None lets the outer solver ask for what it needs.
+    """
 
     has_bias = True
+    tol: float | None
 
     def check(self, y: AnyArray, weight: Vector) -> None:
         self.program(np.asarray(y, dtype=float), weight)
@@ -44,10 +48,6 @@ class SupportVectorLearner(Part, ABC):
     @abstractmethod
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         """Return the loss at decision values f with the best intercept (and margin)."""
-
-    @abstractmethod
-    def asked(self, tol: float) -> float:
-        """Return the relative gap to reach when the solver asks for tol."""
 
     def unit(self, K: AnyArray) -> float:  # noqa: ARG002 - margins are of size one
         """Return the size of decision values that counts as one unit of violation."""
@@ -65,7 +65,7 @@ class SupportVectorLearner(Part, ABC):
         weight = np.ones(y.size) if weight is None else weight
         program = self.program(y, weight)
         v = program.feasible(warm)
-        tol = self.asked(tol)
+        tol = tol if self.tol is None else positive("tol", self.tol)
         violation = tol * self.unit(K)
         for _ in range(ROUNDS):
             v, f, left = program.descend(K, v, violation)

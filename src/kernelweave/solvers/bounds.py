@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from kernelweave._typing import Vector
+from kernelweave._typing import AnyArray, Vector
 from kernelweave.geometry.protocol import WeightGeometry
 
 
-class LowerBound:
-    r"""The best bound g − Ω*(h) over mixtures of the dual points (g, h) reported so far.
+@dataclass(frozen=True)
+class DualPoint:
+    """Coefficients v = α∘y with g(α), and energies that h(α) does not exceed."""
 
-    g is concave and h convex in α, so a mixture of the values bounds the value of the mixture:
+    coef: AnyArray
+    g: float
+    h: Vector
+
+    def towards(self, other: DualPoint, t: float) -> DualPoint:
+        """Return the mixture: g is concave and h convex in α, so mixed values bound those of mixed α."""
+        return DualPoint(
+            (1.0 - t) * self.coef + t * other.coef,
+            (1.0 - t) * self.g + t * other.g,
+            (1.0 - t) * self.h + t * other.h,
+        )
+
+
+class LowerBound:
+    r"""The best bound g − Ω*(h) over mixtures of the dual points reported so far.
+
     Σπ g_r − Ω*(Σπ h_r) never exceeds the optimum. One line search per new point keeps the best mixture; it
     matters where the machine's coefficients are not unique and no single one of them closes the gap.
     """
 
     def __init__(self, geometry: WeightGeometry) -> None:
         self._geometry = geometry
-        self._g = -np.inf
-        self._h: Vector = np.empty(0)
+        self.point: DualPoint | None = None
         self.value = -np.inf
 
-    def add(self, g: float, h: Vector) -> None:
+    def add(self, new: DualPoint) -> None:
         """Take a dual point into account."""
-        alone = g - self._geometry.conjugate(h)
-        if not np.isfinite(self.value):
-            self._g, self._h, self.value = g, h, alone
+        alone = self._bound(new)
+        if self.point is None:
+            self.point, self.value = new, alone
             return
-        old_g, old_h = self._g, self._h
-
-        def bound(t: float) -> float:
-            return (1.0 - t) * old_g + t * g - self._geometry.conjugate((1.0 - t) * old_h + t * h)
-
+        old = self.point
         best = minimize_scalar(
-            lambda t: -bound(t), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-4}
+            lambda t: -self._mixed(old, new, t), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-4}
         )
         t, value = max([(float(best.x), -float(best.fun)), (1.0, alone)], key=lambda pair: pair[1])
         if value > self.value:
-            self._g, self._h, self.value = (1.0 - t) * old_g + t * g, (1.0 - t) * old_h + t * h, value
+            self.point, self.value = old.towards(new, t), value
+
+    def _bound(self, point: DualPoint) -> float:
+        return point.g - self._geometry.conjugate(point.h)
+
+    def _mixed(self, old: DualPoint, new: DualPoint, t: float) -> float:
+        return (1.0 - t) * old.g + t * new.g - self._geometry.conjugate((1.0 - t) * old.h + t * new.h)

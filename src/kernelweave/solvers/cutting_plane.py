@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 from kernelweave._typing import Vector
 from kernelweave.geometry.protocol import Polyhedral
 from kernelweave.solvers.base import Solver
+from kernelweave.solvers.bounds import DualPoint
 from kernelweave.solvers.problem import Walk
 
 
@@ -49,14 +50,14 @@ class CuttingPlane(Solver):
         geometry = walk.problem.geometry
         assert isinstance(geometry, Polyhedral)
         bounds = geometry.linear_bounds(eta.size)
-        gains: list[float] = []
-        energies: list[Vector] = []
+        seen: list[DualPoint] = []
         point = walk.visit(eta)
         while not walk.finished:
-            gains.append(point.machine.linear)
-            energies.append(point.ceiling)
-            eta, mixture = _master(np.array(gains), np.array(energies), bounds)
-            walk.bound(float(mixture @ gains), mixture @ np.array(energies))
+            seen.append(DualPoint(point.machine.coef, point.machine.linear, point.ceiling))
+            g, H = np.array([p.g for p in seen]), np.array([p.h for p in seen])
+            eta, mixture = _master(g, H, bounds)
+            coef = np.tensordot(mixture, np.array([p.coef for p in seen]), axes=1)
+            walk.bound(DualPoint(coef, float(mixture @ g), mixture @ H))
             if walk.finished:
                 break
             point = walk.visit(eta)

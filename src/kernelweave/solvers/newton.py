@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
+from kernelweave.geometry.fenchel import fenchel_young_gap
 from kernelweave.geometry.protocol import Models, Reweights
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.block import block_norms
@@ -82,8 +83,7 @@ def _curvature(point: Point, damping: float) -> Matrix:
 
 
 def _machine_is_the_bottleneck(walk: Walk, point: Point) -> bool:
-    geometry = walk.problem.geometry
-    weights_gap = geometry.value(point.eta) + geometry.conjugate(point.h) - float(point.eta @ point.h)
+    weights_gap = fenchel_young_gap(walk.problem.geometry, point.eta, point.h)
     return point.machine.gap > weights_gap and point.machine.relative_gap > 0.1 * walk.tol
 
 

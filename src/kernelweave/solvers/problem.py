@@ -10,11 +10,12 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IndefiniteKernelError
+from kernelweave.geometry.fenchel import fenchel_young_gap
 from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import GramStack
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.protocol import Learner
-from kernelweave.solvers.bounds import LowerBound
+from kernelweave.solvers.bounds import DualPoint, LowerBound
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.result import Record, Result
 
@@ -90,7 +91,7 @@ class Walk:
         if self.best is None:
             return False
         point, geometry = self.best, self.problem.geometry
-        weights = geometry.value(point.eta) + geometry.conjugate(point.h) - float(point.eta @ point.h)
+        weights = fenchel_young_gap(geometry, point.eta, point.h)
         rounding = point.slack + geometry.conjugate(point.ceiling) - geometry.conjugate(point.h)
         return weights + point.machine.gap <= max(0.2 * self.tol * abs(point.upper), 0.25 * rounding)
 
@@ -112,7 +113,7 @@ class Walk:
         slack = machine.slack(_error(p.bank, eta, K))
         upper = p.geometry.value(eta) + machine.primal + slack
         point = Point(eta, K, machine, h, images, upper, slack, ceiling)
-        self._lower.add(machine.linear, point.ceiling)
+        self._lower.add(DualPoint(machine.coef, machine.linear, point.ceiling))
         if self.best is None or point.upper < self.best.upper:
             self.best = point
         record = Record(self.certificate, time.perf_counter() - self._start, int(np.count_nonzero(eta)))
@@ -121,34 +122,51 @@ class Walk:
             self._progress(record)
         return point
 
-    def bound(self, g: float, h: Vector) -> None:
-        """Take a mixture of dual points into account: g = Σπ g_r and h = Σπ h_r of points visited."""
-        self._lower.add(g, h)
+    def bound(self, point: DualPoint) -> None:
+        """Take a mixture of the dual points visited into account."""
+        self._lower.add(point)
 
     def result(self, stopped: str | None = None) -> Result:
         assert self.best is not None
         reached = self.certificate.relative_gap <= self.tol
         early = "rounding" if self._only_rounding_is_left else "max_iter"
         reason = "converged" if reached else stopped or early
-        return Result(self.best.eta, self.best.machine, self.certificate, tuple(self.history), reason)
+        assert self._lower.point is not None
+        return Result(
+            self.best.eta,
+            self.best.machine,
+            self.certificate,
+            self._lower.point.coef,
+            tuple(self.history),
+            reason,
+        )
 
 
-def verify(p: Problem, exact: GramStack, eta: Vector, coef: AnyArray) -> tuple[Machine, Certificate]:
-    """Draw the certificate of given weights and coefficients from other, more exact Gram matrices.
+def verify(p: Problem, exact: GramStack, result: Result) -> tuple[Machine, Certificate]:
+    """Draw the certificate of a result from other, more exact Gram matrices.
 
-    One pass: no machine is solved. Rounding in storage then plays no part in the bounds.
+    One pass: no machine is solved. Rounding in storage then plays no part in the bounds. Returns the machine
+    with its values for those matrices, and the certificate.
     """
-    images = exact.images(coef)
-    machine = p.learner.measure(np.tensordot(eta, images, axes=1), coef, p.y, p.weight)
-    upper = p.geometry.value(eta) + machine.primal + machine.slack(float(eta @ exact.errors))
-    ceiling = _energies(coef, images) + machine.energy_slack(exact.errors)
-    return machine, Certificate(upper, min(machine.linear - p.geometry.conjugate(ceiling), upper))
+    coef, proof = result.machine.coef, result.proof
+    n, k = coef.shape[0], coef.size // coef.shape[0]
+    both = exact.images(np.hstack([coef.reshape(n, k), proof.reshape(n, k)]))
+    errors, eta = exact.errors, result.eta
+    ours, dual = (both[:, :, side].reshape(-1, *coef.shape) for side in (slice(0, k), slice(k, 2 * k)))
+    machine = p.learner.measure(np.tensordot(eta, ours, axes=1), coef, p.y, p.weight)
+    upper = p.geometry.value(eta) + machine.primal + machine.slack(float(eta @ errors))
+    witness = p.learner.measure(np.tensordot(eta, dual, axes=1), proof, p.y, p.weight)
+    lower = max(
+        m.linear - p.geometry.conjugate(_energies(v, images) + m.energy_slack(errors))
+        for m, v, images in ((machine, coef, ours), (witness, proof, dual))
+    )
+    return machine, Certificate(upper, min(lower, upper))
 
 
 def _error(bank: GramStack, eta: Vector, K: AnyArray) -> float:
     """Bound how far an entry of the combined matrix may be off."""
     error = float(eta @ bank.errors)
-    if K.dtype == np.float32:  # it is rounded once more
+    if K.dtype == np.float32:  # it is rounded when it is combined
         error += 2.0**-24 * float(max(K.max(), -K.min()))
     return error
 

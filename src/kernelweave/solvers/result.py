@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelweave._typing import Vector
+from kernelweave._typing import AnyArray, Vector
 from kernelweave.learners.machine import Machine
 from kernelweave.solvers.certificate import Certificate
 
@@ -20,11 +20,16 @@ class Record:
 
 @dataclass(frozen=True)
 class Result:
-    """Weights, machine and the certificate that holds for them; history has one record per machine solved."""
+    """Weights, machine and the certificate that holds for them.
+
+    ``proof`` are the coefficients whose dual value is the certificate's lower bound: a mixture of those of
+    all machines solved, each of which has a record in ``history``.
+    """
 
     eta: Vector
     machine: Machine
     certificate: Certificate
+    proof: AnyArray = field(repr=False)
     history: tuple[Record, ...] = field(repr=False)
     stopped: str
 

@@ -1,0 +1,40 @@
+"""Parameters are checked before any work: one sentence says what was received and what would work."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+
+def check_number(
+    name: str, value: Any, *, above: float, below: float = float("inf"), optional: bool = False
+) -> None:
+    """Require a real number strictly between two others, or None where that is allowed."""
+    if optional and value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Real) or not above < float(value) < below:
+        legal = (
+            f"a number above {above:g}"
+            if below == float("inf")
+            else f"a number between {above:g} and {below:g}"
+        )
+        raise ValueError(f"{name} must be {legal}{' or None' if optional else ''}; got {value!r}.")
+
+
+def check_count(name: str, value: Any) -> None:
+    """Require a whole number from 1 on, or None."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
+        raise ValueError(f"{name} must be None or a whole number of at least 1; got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Require one of a few words."""
+    if value not in choices:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}; got {value!r}.")
+
+
+def check_part(name: str, value: Any, kind: type, example: str) -> None:
+    """Require an object of the right kind, not its class nor a word for it."""
+    if isinstance(value, type) or not isinstance(value, kind):
+        what = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+        raise TypeError(f"{name} must be a {kind.__name__} such as {example}; got {what}.")
