@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kBlock = 64;      // maxima are kept per block, so that finding the index is one short scan
 constexpr double kBlocked = -1e300;     // score of a coordinate that cannot move this way
 constexpr double kNoDirection = -1e299; // a maximum below this means that nothing can move
-constexpr double kUlp = 4.44e-16;       // two roundings of a double
+constexpr double kUlp = 2.2e-16;        // one rounding of a double
 constexpr float kFlat = 1e-12F;         // relative curvature of flat directions: a huge step, cut by the bounds
 
 // gradient += delta * (row_i - row_j)
@@ -184,11 +184,12 @@ private:
         return block * kBlock;
     }
 
-    // The gradient is a sum of products v_j K_ij: below their rounding no violation can be told from zero.
+    // The gradient is a sum of products v_j K_ij: below the usual size of their rounding no violation can be told
+    // from zero.
     double noise() const {
-        double mass = 0.0;
-        for (std::size_t t = 0; t < n_; ++t) mass += std::abs(v_[t]);
-        return kUlp * mass / scale_.curvature;
+        double squares = 0.0;
+        for (std::size_t t = 0; t < n_; ++t) squares += v_[t] * v_[t];
+        return kUlp * std::sqrt(squares) / scale_.curvature;
     }
 
     double descend(double tolerance, std::int64_t max_iterations, std::int64_t& iterations) {

@@ -228,12 +228,12 @@ def test_the_model_step_is_that_of_the_conic_solver(case, kind, rng):
 def test_the_first_guess_at_a_model_step_is_already_near(case, lean, rng):
     geometry = case.geometry
     root, h, eta = rng.normal(size=(9, M)), lean + rng.uniform(0.0, 1.0, M), geometry.start(M)
+    if geometry == LpBall(np.inf):  # always the sum of kernels
+        return
     guess = geometry.near_minimiser(eta, h, root.T @ root)
     if guess is None:  # answered exactly, without a guess
         return
     assert case.contains(guess)
-    if geometry == LpBall(np.inf):
-        return
     value = case.penalty(guess) - h @ (guess - eta) + 0.5 * np.sum((root @ (guess - eta)) ** 2)
     assert value == pytest.approx(conic.model_value(case, eta, h, root), rel=1e-6, abs=1e-6)
 

@@ -139,3 +139,8 @@ def test_a_model_that_wants_less_than_the_whole_ball_gets_it():
     np.testing.assert_allclose(
         LpBall(1.0).model_step(eta, -0.2 * np.ones(2), np.eye(2)), [0.1, 0.5], atol=1e-6
     )
+
+
+def test_less_than_the_whole_mass_is_found_without_polishing():
+    eta, h = np.array([0.3, 0.7]), np.array([-0.2, -0.2])
+    np.testing.assert_allclose(LpBall(1.0).near_minimiser(eta, h, np.eye(2)), [0.1, 0.5], atol=1e-6)
