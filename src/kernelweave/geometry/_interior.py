@@ -1,7 +1,7 @@
 """A primal-dual interior point method for the quadratic model, on any set with a smooth description.
 
 It needs ten to twenty linear systems however collinear the kernels are, which neither active sets nor
-proximal steps promise. Its answer is accurate, not exact: the caller settles which weights are zero.
+proximal steps promise. Its answer is accurate, not exact.
 """
 
 from __future__ import annotations
@@ -40,13 +40,12 @@ Solve: TypeAlias = Callable[[Vector], Vector]
 
 
 class Solution(NamedTuple):
-    """A nearly optimal point and the multipliers of its bounds, relative to the largest slope.
+    """A nearly optimal point, and the multipliers of its cap relative to the largest slope.
 
-    Weights smaller than their multiplier are zero at the optimum, and here.
+    Weights smaller than the multiplier of their bound are zero at the optimum, and here.
     """
 
     x: Vector
-    at_zero: Vector
     at_cap: Vector
 
 
@@ -96,8 +95,8 @@ def minimise(
         length = min(1.0, TO_THE_WALL * min(_reach(v, step.v), _reach(u, step.u)))
         v, u = np.maximum(v + length * step.v, TINY), np.maximum(u + length * step.u, TINY)
         level += length * step.level
-    x, at_zero = v[:n], u[:n]
-    return Solution(np.where(x < at_zero, 0.0, x), at_zero, u[n:n_bounds] if cap < np.inf else np.zeros(n))
+    at_cap = u[n:n_bounds] if cap < np.inf else np.zeros(n)
+    return Solution(np.where(v[:n] < u[:n], 0.0, v[:n]), at_cap)
 
 
 class _Step(NamedTuple):
