@@ -10,11 +10,15 @@
 namespace kernelweave {
 namespace {
 
-constexpr std::size_t kChunk = 2048;  // doubles of one accumulator: half of a 32 KB first-level cache
+constexpr std::size_t kChunk = 1024;  // entries of one accumulator: well within a 32 KB first-level cache
+constexpr std::size_t kTogether = 4;
 
+// Four kernels at a time: the accumulator is read and written once for all of them.
 template <class T>
-inline void add_scaled(double* acc, const T* row, double weight, std::size_t length) {
-    for (std::size_t j = 0; j < length; ++j) acc[j] += weight * static_cast<double>(row[j]);
+inline void add_scaled(T* acc, const T* const* rows, const T* weights, std::size_t length) {
+    const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+    const T u = weights[0], v = weights[1], w = weights[2], x = weights[3];
+    for (std::size_t j = 0; j < length; ++j) acc[j] += (u * a[j] + v * b[j]) + (w * c[j] + x * d[j]);
 }
 
 template <class T>
@@ -36,11 +40,13 @@ inline double dot_and_add(const T* row, const double* v, double scale, double* o
     return sum;
 }
 
-KERNELWEAVE_CLONES void add_scaled_row(double* acc, const float* row, double weight, std::size_t length) {
-    add_scaled(acc, row, weight, length);
+KERNELWEAVE_CLONES void add_scaled_rows(float* acc, const float* const* rows, const float* weights,
+                                        std::size_t length) {
+    add_scaled(acc, rows, weights, length);
 }
-KERNELWEAVE_CLONES void add_scaled_row(double* acc, const double* row, double weight, std::size_t length) {
-    add_scaled(acc, row, weight, length);
+KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const double* const* rows, const double* weights,
+                                        std::size_t length) {
+    add_scaled(acc, rows, weights, length);
 }
 KERNELWEAVE_CLONES double dot_row(const float* row, const double* v, std::size_t length) {
     return dot(row, v, length);
@@ -122,23 +128,33 @@ double pack(const double* K, std::size_t n, bool centre, T* out, double* means) 
 
 template <class T>
 void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads) {
-    std::vector<std::size_t> active;
-    for (std::size_t m = 0; m < n_kernels; ++m)
-        if (eta[m] != 0.0) active.push_back(m);
     const std::size_t stride = triangle(n);
+    std::vector<const T*> active;
+    std::vector<T> weights;
+    for (std::size_t m = 0; m < n_kernels; ++m) {
+        if (eta[m] == 0.0) continue;
+        active.push_back(packed + m * stride);
+        weights.push_back(static_cast<T>(eta[m]));
+    }
+    while (active.size() % kTogether != 0) {  // fill up with a kernel of weight zero
+        active.push_back(packed);
+        weights.push_back(T{0});
+    }
     constexpr std::size_t kRows = 8;  // rows per task: small enough to balance the triangle's growing rows
     parallel_for((n + kRows - 1) / kRows, n_threads, [&](std::size_t task) {
-        double acc[kChunk];
+        T acc[kChunk];
+        const T* rows[kTogether];
         // Longest rows first, so that no thread is left with a long tail.
         const std::size_t block = (n + kRows - 1) / kRows - 1 - task;
         for (std::size_t i = block * kRows; i < std::min(n, (block + 1) * kRows); ++i) {
             for (std::size_t start = 0; start <= i; start += kChunk) {
                 const std::size_t length = std::min(kChunk, i + 1 - start);
-                std::fill(acc, acc + length, 0.0);
-                const T* row = packed + triangle(i) + start;
-                for (const std::size_t m : active) add_scaled_row(acc, row + m * stride, eta[m], length);
-                T* target = out + i * n + start;
-                for (std::size_t j = 0; j < length; ++j) target[j] = static_cast<T>(acc[j]);
+                std::fill(acc, acc + length, T{0});
+                for (std::size_t m = 0; m < active.size(); m += kTogether) {
+                    for (std::size_t r = 0; r < kTogether; ++r) rows[r] = active[m + r] + triangle(i) + start;
+                    add_scaled_rows(acc, rows, weights.data() + m, length);
+                }
+                std::copy(acc, acc + length, out + i * n + start);
             }
         }
     });

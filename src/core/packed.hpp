@@ -12,7 +12,7 @@ inline std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
 template <class T>
 double pack(const double* K, std::size_t n, bool centre, T* out, double* means);
 
-// K(eta) = sum_m eta_m K_m as a full symmetric matrix; sums are kept in double and rounded once.
+// K(eta) = sum_m eta_m K_m as a full symmetric matrix, in the precision of the storage.
 template <class T>
 void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads);
 

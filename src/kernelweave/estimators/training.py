@@ -61,10 +61,10 @@ def train(
             return solver.run(problem, **_start(problem, near), progress=progress), bank
         rough = replace(solver, tol=ROOM_FOR_ROUNDING * tol)
         result = rough.run(problem, **_start(problem, near), progress=progress)
-        checked, exact = _checked(result, problem, bank, tol), bank.exact()
+        checked = _checked(result, problem, bank, tol)
         refined = bank.refined() if checked.stopped == "rounding" else None
         if refined is None:
-            return checked, exact
+            return checked, bank
         left = None if solver.max_iter is None else max(1, solver.max_iter - result.n_iter)
         result = replace(solver, max_iter=left).run(
             replace(problem, bank=refined), start=result.eta, warm=result.machine.coef, progress=progress

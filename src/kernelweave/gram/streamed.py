@@ -64,9 +64,11 @@ class StreamedGrams:
         out = np.empty((self.n_kernels, *coef.shape))
 
         def fill(m: int, K: Matrix) -> None:
-            out[m] = self._image(K, coef)
+            np.matmul(K, coef, out=out[m])
 
         in_turn(fill, enumerate(self.matrices()), self.n_threads)
+        if self.centred:
+            out -= out.mean(axis=1, keepdims=True)
         return out
 
     def energies(self, coef: AnyArray) -> Vector:
@@ -79,7 +81,3 @@ class StreamedGrams:
         return np.asarray(
             sum(w * (K @ coef).mean(axis=0) for w, K in zip(eta, self.matrices(), strict=True) if w != 0.0)
         )
-
-    def _image(self, K: Matrix, coef: AnyArray) -> AnyArray:
-        image = K @ coef
-        return image - image.mean(axis=0) if self.centred else image

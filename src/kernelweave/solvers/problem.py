@@ -148,26 +148,30 @@ def verify(p: Problem, exact: GramStack, result: Result) -> tuple[Machine, Certi
     One pass: no machine is solved. Rounding in storage then plays no part in the bounds. Returns the machine
     with its values for those matrices, and the certificate.
     """
-    coef, proof = result.machine.coef, result.proof
-    n, k = coef.shape[0], coef.size // coef.shape[0]
-    both = exact.images(np.hstack([coef.reshape(n, k), proof.reshape(n, k)]))
-    errors, eta = exact.errors, result.eta
-    ours, dual = (both[:, :, side].reshape(-1, *coef.shape) for side in (slice(0, k), slice(k, 2 * k)))
-    machine = p.learner.measure(np.tensordot(eta, ours, axes=1), coef, p.y, p.weight)
-    upper = p.geometry.value(eta) + machine.primal + machine.slack(float(eta @ errors))
-    witness = p.learner.measure(np.tensordot(eta, dual, axes=1), proof, p.y, p.weight)
+    eta, errors = result.eta, exact.errors
+    coefs = [result.machine.coef]
+    if not np.array_equal(result.proof, coefs[0]):
+        coefs.append(result.proof)
+    columns = np.hstack([v.reshape(v.shape[0], -1) for v in coefs])
+    sides = np.split(exact.images(np.ascontiguousarray(columns)), len(coefs), axis=2)
+    images = [side.reshape(-1, *v.shape) for side, v in zip(sides, coefs, strict=True)]
+    machines = [
+        p.learner.measure(np.tensordot(eta, side, axes=1), v, p.y, p.weight)
+        for side, v in zip(images, coefs, strict=True)
+    ]
+    upper = p.geometry.value(eta) + machines[0].primal + machines[0].slack(float(eta @ errors))
     lower = max(
-        m.linear - p.geometry.conjugate(_energies(v, images) + m.energy_slack(errors))
-        for m, v, images in ((machine, coef, ours), (witness, proof, dual))
+        m.linear - p.geometry.conjugate(_energies(v, side) + m.energy_slack(errors))
+        for m, v, side in zip(machines, coefs, images, strict=True)
     )
-    return machine, Certificate(upper, min(lower, upper))
+    return machines[0], Certificate(upper, min(lower, upper))
 
 
 def _error(bank: GramStack, eta: Vector, K: AnyArray) -> float:
     """Bound how far an entry of the combined matrix may be off."""
     error = float(eta @ bank.errors)
-    if K.dtype == np.float32:  # it is rounded when it is combined
-        error += 2.0**-24 * float(max(K.max(), -K.min()))
+    if K.dtype == np.float32:  # it is rounded at every addition when it is combined
+        error += 2.0**-24 * np.sqrt(np.count_nonzero(eta)) * float(max(K.max(), -K.min()))
     return error
 
 
