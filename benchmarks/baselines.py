@@ -15,12 +15,15 @@ def average_and_svc(Ks: list[np.ndarray], y: np.ndarray, C: float) -> None:
     SVC(C=C, kernel="precomputed").fit(K, y)
 
 
-def plain_loop(stack: np.ndarray, y: np.ndarray, C: float, p: float, tol: float, max_iter: int = 400) -> int:
+def plain_loop(
+    Ks: list[np.ndarray], y: np.ndarray, C: float, p: float, tol: float, max_iter: int = 400
+) -> int:
     """tensordot, SVC, closed-form update, until the gap of the weights is small; returns the SVC count.
 
-    ``stack`` is (M, n, n). p = 1 is the simplex, p = 2 the l2 ball. The SVC is taken as exact: only the gap
+    p = 1 is the simplex, p = 2 the l2 ball. The SVC is taken as exact: only the gap
     that the weights leave open counts, which stops the loop earlier than a full certificate would.
     """
+    stack = np.stack(Ks)
     M = stack.shape[0]
     eta = np.full(M, M ** (-1.0 / p))
     for count in range(1, max_iter + 1):

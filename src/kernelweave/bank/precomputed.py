@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from kernelweave._part import Part
-from kernelweave._threads import in_turn
 from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.views import Views
 from kernelweave.kernels import Scaling
@@ -19,6 +17,7 @@ from kernelweave.kernels.checks import (
     check_definite,
     check_finite,
     check_minors,
+    check_square,
     check_symmetric,
     is_plainly_a_gram,
     symmetrised,
@@ -41,7 +40,6 @@ class PrecomputedBank(Part):
     Parameters
     ----------
     scaling : scaling of every matrix, learnt on the training block, or a tuple of them; None for none.
-    n_jobs : threads for checking the matrices; None is 1, -1 is all.
 
     Notes
     -----
@@ -59,43 +57,40 @@ class PrecomputedBank(Part):
     """
 
     scaling: Scaling | Sequence[Scaling] | None = None
-    n_jobs: int | None = None
 
     def fit(self, X: Any) -> FittedPrecomputed:
-        """Check the training matrices and hold on to them."""
+        """Hold on to the training matrices; check small ones now, large ones when they are first read."""
         given = as_matrices(X)
         matrices = [np.asarray(K, dtype=np.float64) for K in given]
-        n = matrices[0].shape[0]
-        prove = len(matrices) * n**3 / 3.0 <= PROOF_BUDGET
-        plain = [False] * len(matrices)
-
-        def judge(m: int, K: Matrix) -> None:
-            what, tolerance = f"Kernel {m}", tolerance_of(given[m].dtype)
-            plain[m] = is_plainly_a_gram(K, tolerance)
-            if not plain[m]:
-                check_symmetric(K, what, tolerance)
-                check_minors(K, what, tolerance)
-            if K.shape[0] != n:
+        for m, K in enumerate(matrices):
+            check_square(K, f"Kernel {m}")
+            if K.shape[0] != matrices[0].shape[0]:
                 raise ValueError(
-                    f"Kernel 0 has {n} training samples and kernel {m} has {K.shape[0]}; "
+                    f"Kernel 0 has {matrices[0].shape[0]} training samples and kernel {m} has {K.shape[0]}; "
                     "all matrices need the same samples in the same order."
                 )
-            if prove:
-                check_definite(K, what, tolerance)
-
-        in_turn(judge, enumerate(matrices), effective_n_jobs(self.n_jobs))
-        return FittedPrecomputed(matrices, plain, as_scaling(self.scaling))
+        fitted = FittedPrecomputed(matrices, [tolerance_of(K.dtype) for K in given], as_scaling(self.scaling))
+        if len(matrices) * matrices[0].shape[0] ** 3 / 3.0 <= PROOF_BUDGET:
+            fitted.prove()
+        return fitted
 
 
 class FittedPrecomputed:
     """Precomputed training matrices and what their scalings learnt; made by ``PrecomputedBank.fit``."""
 
-    def __init__(self, matrices: list[Matrix], plain: list[bool], scaling: Scaling | None) -> None:
+    def __init__(self, matrices: list[Matrix], tolerances: list[float], scaling: Scaling | None) -> None:
         self._matrices = tuple(matrices)
-        self._plain = tuple(plain)
+        self._tolerances = tuple(tolerances)
+        self._plain: list[bool | None] = [None] * len(matrices)  # None until it is looked at
         self._n_kernels, self._n_samples = len(matrices), int(matrices[0].shape[0])
         self._scaling = scaling
         self._learnt: list[FittedScaling | None] = [None] * len(matrices)
+
+    def prove(self) -> None:
+        """Raise ValueError unless every matrix is a kernel, all eigenvalues included."""
+        for m, K in enumerate(self._matrices):
+            self._training(m)
+            check_definite(K, f"Kernel {m}", self._tolerances[m])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -175,7 +170,14 @@ class FittedPrecomputed:
         return K
 
     def _training(self, m: int) -> Matrix:
-        return self._matrices[m] if self._plain[m] else symmetrised(self._matrices[m])
+        """Return a training matrix, checked when it is read for the first time: it is in the cache then."""
+        K, tolerance = self._matrices[m], self._tolerances[m]
+        if self._plain[m] is None:
+            self._plain[m] = is_plainly_a_gram(K, tolerance)
+            if not self._plain[m]:
+                check_symmetric(K, f"Kernel {m}", tolerance)
+                check_minors(K, f"Kernel {m}", tolerance)
+        return K if self._plain[m] else symmetrised(K)
 
     def _fitted(self, m: int, K: Matrix | None = None) -> FittedScaling | None:
         if self._scaling is None:

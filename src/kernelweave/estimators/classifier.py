@@ -47,7 +47,8 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     geometry : geometry or None, default=None
         The set of kernel weights; None is ``Simplex()``, which selects few kernels.
     solver : Solver or None, default=None
-        The loop over the weights; None takes Newton steps, which reach every tolerance.
+        The loop over the weights; None chooses: Newton steps, which reach every tolerance, or the closed
+        form of the lp ball (p ≥ 2) where ``tol`` is loose.
     tol : float, default=1e-4
         Relative duality gap to stop at. Below 1e-4 the kernels are kept in float64.
     max_iter : int or None, default=None
@@ -185,7 +186,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Task:
         """Check the data and store the kernels: all of a fit that does not depend on C or the geometry."""
         X = check_input(self, X, reset=True)
-        fitted = as_bank(self.bank, self.n_jobs).fit(X)
+        fitted = as_bank(self.bank).fit(X)
         self.classes_, index = encode_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, self.class_weight, self.classes_, index)
         Y = signs(index, self.classes_.size)
@@ -260,7 +261,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     ) -> Solved:
         """Solve one problem; the intercept is in terms of the kernels as they are, not as they are stored."""
         learner = OneVsRest(self.part("learner")) if y.ndim == 2 else self.part("learner")
-        solver = with_defaults(self.solver, self.tol, self.max_iter)
+        solver = with_defaults(self.solver, self.part("geometry"), self.tol, self.max_iter)
         problem = Problem(task.kernels, y, learner, self.part("geometry"), task.weight)
         result, used = train(task.kernels, problem, solver, watching(stop, progress), near)
         if result.stopped == "interrupted":

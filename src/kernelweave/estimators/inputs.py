@@ -19,14 +19,14 @@ class Bank(Protocol):
     def fit(self, X: Any) -> FittedKernels: ...
 
 
-def as_bank(bank: Any, n_jobs: int | None = None) -> Bank:
+def as_bank(bank: Any) -> Bank:
     """Return the bank a parameter stands for: None is the default bank, a string is 'precomputed'."""
     if bank is None:
         return KernelBank.distances()
     if isinstance(bank, str):
         if bank != PRECOMPUTED:
             raise ValueError(f"bank must be a KernelBank or 'precomputed'; got the string {bank!r}.")
-        return PrecomputedBank(n_jobs=n_jobs)
+        return PrecomputedBank()
     if not hasattr(bank, "fit"):
         raise TypeError(
             f"bank must be a KernelBank or 'precomputed'; got {type(bank).__name__}: wrap kernels as "

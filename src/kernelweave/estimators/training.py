@@ -14,11 +14,13 @@ from threadpoolctl import ThreadpoolController
 
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.errors import IndefiniteKernelError
-from kernelweave.geometry import Projects
-from kernelweave.solvers import Newton, Problem, Progress, Result, Solver, verify
+from kernelweave.geometry import Projects, Reweights, WeightGeometry
+from kernelweave.solvers import BlockDescent, Newton, Problem, Progress, Result, Solver, verify
 
 # Walks on rounded kernels go a little further than asked, so the exact certificate meets the tolerance.
 ROOM_FOR_ROUNDING = 0.8
+# From this tolerance on the closed form's few cheap steps beat Newton's fewer dear ones.
+LOOSE = 5e-4
 
 
 @cache
@@ -31,14 +33,22 @@ def single_threaded_blas() -> AbstractContextManager[Any]:
     return _pools().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
-def with_defaults(solver: Solver | None, tol: float, max_iter: int | None) -> Solver:
+def with_defaults(
+    solver: Solver | None, geometry: WeightGeometry, tol: float, max_iter: int | None
+) -> Solver:
     """Return the solver to use, with the estimator's tolerance and cap where it has none of its own."""
-    chosen = Newton() if solver is None else solver
+    chosen = choose(geometry, tol) if solver is None else solver
     return replace(
         chosen,
         tol=tol if chosen.tol is None else chosen.tol,
         max_iter=max_iter if chosen.max_iter is None else chosen.max_iter,
     )
+
+
+def choose(geometry: WeightGeometry, tol: float) -> Solver:
+    """Return the solver with least work: the closed form where it settles in a few steps, else Newton."""
+    quick = isinstance(geometry, Reweights) and getattr(geometry, "settles_quickly", False)
+    return BlockDescent() if quick and tol >= LOOSE else Newton()
 
 
 def train(

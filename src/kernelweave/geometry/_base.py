@@ -21,6 +21,11 @@ class Geometry(Part, ABC):
     `reweight`; one with a penalty also overrides `penalty` and `prox`.
     """
 
+    @property
+    def settles_quickly(self) -> bool:
+        """Whether alternating with `reweight` takes only a few steps to three digits."""
+        return False
+
     @abstractmethod
     def contains(self, eta: Vector) -> bool:
         """Tell whether eta lies in the set, up to `FEASIBILITY_SLACK`."""

@@ -45,6 +45,10 @@ class LpBall(Geometry):
 
     p: float = 2.0
 
+    @property
+    def settles_quickly(self) -> bool:
+        return self.p >= 2.0  # the closer to 1, the slower: 7 machines at p = 2, 155 at p = 1
+
     def contains(self, eta: Vector) -> bool:
         return is_nonnegative(eta) and _norm(eta, self.p) <= 1.0 + FEASIBILITY_SLACK
 

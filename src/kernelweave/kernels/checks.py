@@ -49,13 +49,18 @@ def check_finite(K: Matrix, what: str) -> None:
             )
 
 
-def check_symmetric(K: Matrix, what: str, tolerance: float = TOLERANCE) -> None:
-    """Raise ValueError unless ``K`` is square, finite and symmetric up to rounding."""
+def check_square(K: Matrix, what: str) -> None:
+    """Raise ValueError unless ``K`` has as many columns as rows."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(
             f"{what} has to be square for the training samples, received shape {K.shape}; "
             "pass one row and one column per training sample."
         )
+
+
+def check_symmetric(K: Matrix, what: str, tolerance: float = TOLERANCE) -> None:
+    """Raise ValueError unless ``K`` is square, finite and symmetric up to rounding."""
+    check_square(K, what)
     check_finite(K, what)
     worst, largest, where = 0.0, 0.0, (0, 0)
     for start, stop in _blocks(len(K)):
