@@ -48,7 +48,7 @@ def with_defaults(
 def choose(geometry: WeightGeometry, tol: float) -> Solver:
     """Return the solver with least work: the closed form where it settles in a few steps, else Newton."""
     quick = isinstance(geometry, Reweights) and getattr(geometry, "settles_quickly", False)
-    return BlockDescent() if quick and tol >= LOOSE else Newton()
+    return BlockDescent(relaxation=0.5) if quick and tol >= LOOSE else Newton()
 
 
 def train(

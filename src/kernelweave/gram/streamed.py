@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg.blas import dsymv
 
 from kernelweave._threads import in_turn
 from kernelweave._typing import AnyArray, Matrix, Vector
@@ -64,7 +65,7 @@ class StreamedGrams:
         out = np.empty((self.n_kernels, *coef.shape))
 
         def fill(m: int, K: Matrix) -> None:
-            np.matmul(K, coef, out=out[m])
+            out[m] = _product(K, coef)
 
         in_turn(fill, enumerate(self.matrices()), self.n_threads)
         if self.centred:
@@ -81,3 +82,11 @@ class StreamedGrams:
         return np.asarray(
             sum(w * (K @ coef).mean(axis=0) for w, K in zip(eta, self.matrices(), strict=True) if w != 0.0)
         )
+
+
+def _product(K: Matrix, coef: AnyArray) -> AnyArray:
+    """Return K V; with few columns each is a pass over one triangle of K only."""
+    if not K.flags.c_contiguous or coef.size > 2 * K.shape[0]:
+        return np.asarray(K @ coef)
+    columns = [dsymv(1.0, K.T, column) for column in coef.reshape(K.shape[0], -1).T]
+    return np.stack(columns, axis=1).reshape(coef.shape)
