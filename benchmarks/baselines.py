@@ -29,7 +29,7 @@ def plain_loop(
     upper, lower = np.inf, -np.inf
     for count in range(1, max_iter + 1):
         K = np.tensordot(eta, stack, axes=1)
-        svc = SVC(C=C, kernel="precomputed").fit(K, y)
+        svc = SVC(C=C, kernel="precomputed", tol=1e-5).fit(K, y)
         v = np.zeros(n)
         v[svc.support_] = svc.dual_coef_[0]
         images = stack @ v
