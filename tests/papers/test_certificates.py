@@ -165,3 +165,40 @@ def test_an_energy_of_pure_rounding_is_not_taken_for_an_indefinite_kernel():
     with pytest.warns(ConvergenceWarning, match="rounding hides the rest"):
         model = fit([X @ X.T, 1e6 * X @ X.T], y, NuHinge(nu=1.0), LpBall(2.0), tol=1e-3, max_iter=5)
     assert np.isfinite(model.decision_function([X @ X.T, 1e6 * X @ X.T])).all()
+
+
+def test_newton_gets_past_a_kink_of_rank_one_kernels():
+    rows = [
+        [16, -13, -37, -34, -28, 33, -23, -37, -34, -39],
+        [13, -29, -31, -28, -22, 18, -11, -13, -30, -37],
+        [13, -20, -9, -27, -35, 36, -38, -21, -36, -38],
+        [27, -24, -17, -35, -12, 8, -11, -19, -25, -10],
+    ]
+    X = np.array(rows) / 8
+    y = np.array([1, -1, -1, -1, -1, 1, -1, -1, -1, -1])
+    Ks = [np.outer(x, x) for x in X]
+    optimum = conic_optimum(Ks, y.astype(float), ("hinge", 0.1), ("simplex",)).value
+    certificate = fit(Ks, y, Hinge(C=0.1), Simplex(), tol=1e-5).certificate_
+    assert certificate.relative_gap <= 1e-5
+    assert certificate.lower <= optimum * (1 + 1e-7)
+    assert optimum <= certificate.upper * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_single_variable_kernels_converge_on_the_simplex(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-40, 41, size=(30, 5)) / 8
+    y = np.where(X[:, 0] + X[:, 1] + 4 * rng.normal(size=30) > 0, 1.0, -1.0)
+    model = fit([np.outer(x, x) for x in X.T], y, Hinge(C=0.1), Simplex(), tol=1e-5)
+    assert model.duality_gap_ <= 1e-5
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_float32_does_not_take_its_rounding_for_an_indefinite_kernel(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-8, 9, size=20).astype(float)
+    y = np.where(x + 3 * rng.normal(size=20) > 0, 1, -1)
+    y[:2] = 1, -1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fit([np.outer(x, x)], y, NuHinge(nu=0.05), Simplex(), tol=1e-4, dtype="float32", max_iter=5)

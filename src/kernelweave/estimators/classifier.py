@@ -47,8 +47,8 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     geometry : geometry or None, default=None
         The set of kernel weights; None is ``Simplex()``, which selects few kernels.
     solver : Solver or None, default=None
-        The loop over the weights; None chooses: Newton steps, which reach every tolerance, or the closed
-        form of the lp ball (p ≥ 2) where ``tol`` is loose.
+        The loop over the weights; None chooses: Newton steps, or the closed form of the lp ball (p ≥ 2)
+        where ``tol`` is loose.
     tol : float, default=1e-4
         Relative duality gap to stop at. Below 1e-4 the kernels are kept in float64.
     max_iter : int or None, default=None
@@ -60,7 +60,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     probability : bool, default=False
         Also fit scikit-learn's sigmoid calibration (5-fold), which `predict_proba` needs.
     dtype : {"auto", "float32", "float64"}, default="auto"
-        How kernels are stored. The certificate accounts for the rounding of float32.
+        How kernels are stored. The certificate is that of the kernels as given, whatever the storage.
     memory_limit : float or None, default=None
         Most bytes for the stored kernels; None is 80 % of what is free.
     n_jobs : int or None, default=None

@@ -32,7 +32,8 @@ class NuHinge(SupportVectorLearner):
     Notes
     -----
     Weighted samples count by weight: C_i = w_i / (ν Σ w). Fitted estimators divide by ρ, so that decision
-    values have the margin at ±1 as in scikit-learn's NuSVC; the certificate speaks of the problem above.
+    values have the margin at ±1 as in scikit-learn's NuSVC (unless ρ is not above zero, where the classes
+    cannot be told apart); the certificate speaks of the problem above.
     Symbols: paper α∘y → ``coef``, ρ → ``margin``. Differs from the paper: nothing.
 
     Examples

@@ -10,7 +10,7 @@ from kernelweave import _core
 from kernelweave._typing import AnyArray, Vector
 
 # A stop for degenerate problems only: one step costs O(n), ordinary fits need 1 to 50 steps per sample.
-STEPS_PER_SAMPLE = 20_000
+STEPS_PER_SAMPLE = 5_000
 # The compiled loop works with finite numbers only.
 UNBOUNDED = 1e300
 

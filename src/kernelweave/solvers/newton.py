@@ -9,14 +9,17 @@ import numpy as np
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry.fenchel import fenchel_young_gap
-from kernelweave.geometry.protocol import Models, Reweights
+from kernelweave.geometry.protocol import Models, Polyhedral, Reweights
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.block import block_norms
+from kernelweave.solvers.cutting_plane import CuttingPlane
 from kernelweave.solvers.problem import Point, Walk
 
 # A step is taken when it brings this share of what its slope promises; Armijo's usual constant.
 SUFFICIENT = 1e-4
 SHORTEST = 2.0**-10
+# Steps without gain before another way is tried.
+PATIENCE = 3
 
 
 @dataclass
@@ -38,7 +41,8 @@ class Newton(Solver):
     Notes
     -----
     The model is minimised over the whole weight set, so kernels leave with weight exactly zero and come
-    back by their energy. Typically 5 to 15 machines to a relative gap of 1e-6.
+    back by their energy. Typically 5 to 15 machines to a relative gap of 1e-6. At a kink of a polyhedral set
+    with few low-rank kernels it hands over to `CuttingPlane`.
     Differs from the paper: [Xu13] has first-order methods only.
 
     Examples
@@ -57,10 +61,14 @@ class Newton(Solver):
         geometry = walk.problem.geometry
         assert isinstance(geometry, Models)
         point = walk.visit(eta)
-        damping = 0.0
+        damping, failures, idle = 0.0, 0, 0
         while not walk.finished:
             if _machine_is_the_bottleneck(walk, point):
+                before = point.machine.gap
                 point = walk.visit(point.eta, inner_tol=0.1 * point.machine.relative_gap)
+                idle = idle + 1 if point.machine.gap > 0.5 * before else 0
+                if idle == PATIENCE:  # the machine has no more digits to give
+                    return "stalled"
                 continue
             H = _curvature(point, damping)
             target = geometry.model_step(point.eta, point.h, H)
@@ -69,6 +77,10 @@ class Newton(Solver):
                 damping = 0.0 if length == 1.0 else damping
                 point = reached
                 continue
+            failures += 1
+            if failures == PATIENCE and isinstance(geometry, Polyhedral):
+                # No curvature leads on from a kink, where the coefficients are not unique: their mixtures do.
+                return CuttingPlane().walk(walk, walk.best.eta if walk.best else point.eta)
             point = _escape(walk, point)
             damping = max(4.0 * damping, 1e-3)
             if damping > 1e9:

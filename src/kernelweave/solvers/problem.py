@@ -20,8 +20,9 @@ from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.result import Record, Result
 
 Progress = Callable[[Record], None]
-# A negative energy counts when it exceeds this share of what entries of the kernel's size could add up to.
-INDEFINITE = 1e-9
+# A negative energy counts when it exceeds this share of what entries of the kernel's size could add up to:
+# far above the rounding of double arithmetic, and of storing in float32.
+INDEFINITE, INDEFINITE_ROUNDED = 1e-9, 5e-7
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,7 @@ def _energies(coef: AnyArray, images: AnyArray) -> Vector:
 def _require_psd(bank: GramStack, machine: Machine, ceiling: Vector) -> None:
     """Raise when an energy is negative beyond rounding: |v'Kv| can reach ||v||_1² times the largest entry."""
     reach = 0.5 * float(np.abs(machine.coef).sum(axis=0).max()) ** 2 * bank.sizes
-    worst = int(np.argmin(ceiling + INDEFINITE * reach))
-    if ceiling[worst] < -INDEFINITE * reach[worst]:
+    allowed = (INDEFINITE_ROUNDED if bank.is_rounded else INDEFINITE) * reach
+    worst = int(np.argmin(ceiling + allowed))
+    if ceiling[worst] < -allowed[worst]:
         raise IndefiniteKernelError(worst, float(ceiling[worst]))

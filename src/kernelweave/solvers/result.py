@@ -11,7 +11,11 @@ from kernelweave.solvers.certificate import Certificate
 
 @dataclass(frozen=True)
 class Record:
-    """The state after one machine was solved: bounds so far, seconds since the start, weights in use."""
+    """The state after one machine was solved: bounds so far, seconds since the start, weights in use.
+
+    The bounds are those of the kernels as stored: with float32 they may differ from the originals' in the
+    last digits. The certificate of a fitted estimator, and its last record, speak of the kernels as given.
+    """
 
     certificate: Certificate
     seconds: float
