@@ -138,7 +138,7 @@ def test_newton_needs_few_machines():
 
 
 @pytest.mark.parametrize("centre", [True, False])
-def test_a_walk_on_float32_certifies_the_kernels_as_stored(centre):
+def test_a_walk_on_float32_certifies_the_kernels_as_stored_up_to_rounding(centre):
     for seed in range(3):
         Ks, y = random_problem(seed, n=60, M=6)
         stack = PackedGrams.pack(Ks, 6, 60, "float32", centre)
@@ -147,8 +147,8 @@ def test_a_walk_on_float32_certifies_the_kernels_as_stored(centre):
             optimum = conic_optimum(stored, y, ("hinge", C), ("simplex",)).value
             result = Newton(tol=1e-3).solve(stack, y, Hinge(C), Simplex())
             for record in result.history:
-                assert record.certificate.lower <= optimum * (1 + 1e-7)
-                assert optimum <= record.certificate.upper * (1 + 1e-7)
+                assert record.certificate.lower <= optimum * (1 + 1e-5)
+                assert optimum <= record.certificate.upper * (1 + 1e-5)
 
 
 def test_verification_draws_the_certificate_from_other_kernels():

@@ -111,7 +111,7 @@ class Walk:
         h = p.bank.energies(machine.coef) if images is None else _energies(machine.coef, images)
         ceiling = h + machine.energy_slack(p.bank.errors)
         _require_psd(p.bank, machine, ceiling)
-        slack = machine.slack(_error(p.bank, eta, K))
+        slack = machine.slack(float(eta @ p.bank.errors))
         upper = p.geometry.value(eta) + machine.primal + slack
         point = Point(eta, K, machine, h, images, upper, slack, ceiling)
         self._lower.add(DualPoint(machine.coef, machine.linear, point.ceiling))
@@ -166,14 +166,6 @@ def verify(p: Problem, exact: GramStack, result: Result) -> tuple[Machine, Certi
         for m, v, side in zip(machines, coefs, images, strict=True)
     )
     return machines[0], Certificate(upper, min(lower, upper))
-
-
-def _error(bank: GramStack, eta: Vector, K: AnyArray) -> float:
-    """Bound how far an entry of the combined matrix may be off."""
-    error = float(eta @ bank.errors)
-    if K.dtype == np.float32:  # it is rounded at every addition when it is combined
-        error += 2.0**-24 * np.sqrt(np.count_nonzero(eta)) * float(max(K.max(), -K.min()))
-    return error
 
 
 def _energies(coef: AnyArray, images: AnyArray) -> Vector:
