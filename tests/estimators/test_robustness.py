@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info
 from kernelweave import KernelBank, MKLClassifier
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Linear, Polynomial
-from kernelweave.learners import Hinge
+from kernelweave.learners import Hinge, NuHinge, SquaredHinge
 from kernelweave.solvers.problem import Walk
 
 
@@ -136,3 +136,30 @@ def test_numpy_numbers_are_numbers(cancer):
     X, y = cancer
     grid = {"learner__C": np.array([1, 10]), "tol": [np.float32(1e-3)]}
     GridSearchCV(MKLClassifier(per_view()), grid, cv=2, error_score="raise").fit(X, y)
+
+
+@pytest.mark.parametrize("learner", [NuHinge(nu=0.5), SquaredHinge(C=1.0)])
+def test_the_reported_certificate_is_drawn_from_the_kernels_as_given(learner):
+    """Two blocks of identical entries: in float32 every rounding points the same way."""
+    i = np.arange(600)
+    y, z = np.where(i % 2 == 0, 1, -1), np.where(i // 2 % 2 == 0, 1.0, -1.0)
+    K = 1e4 * np.outer(z, z) + np.outer(y, y) / 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        stored = MKLClassifier("precomputed", learner=learner, dtype="float32").fit([K], y).certificate_
+        exact = MKLClassifier("precomputed", learner=learner, dtype="float64").fit([K], y).certificate_
+    assert stored.lower <= exact.upper + 1e-9 * abs(exact.upper)
+    assert exact.lower <= stored.upper + 1e-9 * abs(exact.upper)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_centring_removes_is_given_back_to_the_intercept(cancer, dtype):
+    X, y = cancer
+    X = X / 6.0 + 1.0  # far from the origin, so that centring moves every decision value
+    model = MKLClassifier(KernelBank([Polynomial(degree=2)]), dtype=dtype, tol=1e-5).fit(X, y)
+    coef = np.zeros(len(y))
+    coef[model.support_] = model.dual_coef_[0]
+    free = (np.abs(coef) > 1e-3) & (np.abs(coef) < 1.0 - 1e-3)
+    margins = np.where(y == 1, 1.0, -1.0) * model.decision_function(X)
+    assert free.sum() >= 2
+    np.testing.assert_allclose(margins[free], 1.0, atol=0.05)
