@@ -7,8 +7,9 @@
 #include <string>
 #include <tuple>
 
-#include "inspect.hpp"
+#include "admit.hpp"
 #include "packed.hpp"
+#include "radial.hpp"
 #include "smo.hpp"
 
 namespace nb = nanobind;
@@ -16,6 +17,7 @@ namespace kw = kernelweave;
 
 template <class T, int Dim>
 using Input = nb::ndarray<const T, nb::ndim<Dim>, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;  // rows of a larger matrix, perhaps
 template <class T, int Dim>
 using Output = nb::ndarray<T, nb::ndim<Dim>, nb::c_contig, nb::device::cpu>;
 
@@ -25,26 +27,67 @@ void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-std::tuple<bool, double> inspect(Input<double, 2> K, Input<double, 1> roots) {
+std::tuple<bool, double> inspect(Input<double, 2> K, Input<double, 1> roots, Input<double, 1> left,
+                                 Input<double, 1> right) {
     const std::size_t n = K.shape(0);
     require(K.shape(1) == n, "inspect: K must be square");
-    require(roots.shape(0) == n, "inspect: roots must hold n entries");
-    kw::InspectReport report;
-    {
-        nb::gil_scoped_release release;
-        report = kw::inspect(K.data(), n, roots.data());
-    }
+    for (const std::size_t length : {roots.shape(0), left.shape(0), right.shape(0)})
+        require(length == n, "inspect: roots, left and right must hold n entries");
+    nb::gil_scoped_release release;
+    const kw::AdmitReport report =
+        kw::admit<double>(K.data(), n, 0, n, roots.data(), left.data(), right.data(), nullptr, nullptr);
     return {report.minors, report.asymmetry};
 }
 
 template <class T>
-double pack(Input<double, 2> K, bool centre, Output<T, 1> out, Output<double, 1> means) {
+std::tuple<bool, double> admit(Input<double, 2> K, std::size_t start, std::size_t stop, Input<double, 1> roots,
+                               Input<double, 1> left, Input<double, 1> right, Input<double, 1> shift,
+                               Output<T, 1> out) {
     const std::size_t n = K.shape(0);
-    require(K.shape(1) == n, "pack: K must be square");
-    require(out.shape(0) == kw::triangle(n), "pack: out must hold n(n+1)/2 entries");
-    require(means.shape(0) == n, "pack: means must hold n entries");
+    require(K.shape(1) == n, "admit: K must be square");
+    require(start <= stop && stop <= n, "admit: rows must lie within K");
+    for (const std::size_t length : {roots.shape(0), left.shape(0), right.shape(0), shift.shape(0)})
+        require(length == n, "admit: roots, left, right and shift must hold n entries");
+    require(out.shape(0) == kw::triangle(n), "admit: out must hold n(n+1)/2 entries");
     nb::gil_scoped_release release;
-    return kw::pack<T>(K.data(), n, centre, out.data(), means.data());
+    const kw::AdmitReport report = kw::admit<T>(K.data(), n, start, stop, roots.data(), left.data(), right.data(),
+                                                shift.data(), out.data());
+    return {report.minors, report.asymmetry};
+}
+
+template <class T>
+void pack(Rows K, std::size_t start, Input<double, 1> shift, Output<T, 1> out) {
+    const std::size_t stop = start + K.shape(0);
+    require(K.stride(1) == 1 && K.shape(1) >= stop, "pack: K must hold the rows up to their diagonal, in one piece");
+    require(shift.shape(0) >= stop, "pack: shift must hold one entry per column");
+    require(out.shape(0) >= kw::triangle(stop), "pack: out must hold the triangle of these rows");
+    nb::gil_scoped_release release;
+    kw::pack<T>(K.data(), static_cast<std::size_t>(K.stride(0)), start, stop, shift.data(), out.data());
+}
+
+void add_images(Rows K, std::size_t start, Input<double, 2> V, Output<double, 2> out) {
+    const std::size_t stop = start + K.shape(0), n = V.shape(1);
+    require(K.stride(1) == 1 && K.shape(1) >= stop,
+            "add_images: K must hold the rows up to their diagonal, in one piece");
+    require(stop <= n, "add_images: V must have one column per sample");
+    require(out.shape(0) == V.shape(0) && out.shape(1) == n, "add_images: out must have the shape of V");
+    nb::gil_scoped_release release;
+    kw::add_images(K.data(), static_cast<std::size_t>(K.stride(0)), start, stop, V.data(), V.shape(0), n,
+                   out.data());
+}
+
+void exp_scaled(Input<double, 2> D, double factor, Output<double, 2> out) {
+    require(out.shape(0) == D.shape(0) && out.shape(1) == D.shape(1), "exp_scaled: out must have the shape of D");
+    nb::gil_scoped_release release;
+    kw::exp_scaled(D.data(), factor, out.data(), D.size());
+}
+
+void squared_distances(Input<double, 2> X, Input<double, 2> Z, Output<double, 2> out) {
+    require(X.shape(1) == Z.shape(0), "squared_distances: X needs one column per row of Z");
+    require(out.shape(0) == X.shape(0) && out.shape(1) == Z.shape(1),
+            "squared_distances: out must have shape (rows of X, columns of Z)");
+    nb::gil_scoped_release release;
+    kw::squared_distances(X.data(), Z.data(), X.shape(0), X.shape(1), Z.shape(1), out.data());
 }
 
 template <class T>
@@ -55,6 +98,13 @@ void combine(Input<T, 2> packed, Input<double, 1> eta, Output<T, 2> out, int n_t
     require(eta.shape(0) == packed.shape(0), "combine: one weight per kernel is needed");
     nb::gil_scoped_release release;
     kw::combine<T>(packed.data(), packed.shape(0), n, eta.data(), out.data(), n_threads);
+}
+
+template <class T>
+void mirror(Output<T, 2> K, int n_threads) {
+    require(K.shape(0) == K.shape(1), "mirror: K must be square");
+    nb::gil_scoped_release release;
+    kw::mirror<T>(K.data(), K.shape(0), n_threads);
 }
 
 template <class T>
@@ -102,10 +152,14 @@ std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<do
 
 template <class T>
 void bind(nb::module_& m) {
-    m.def("pack", &pack<T>, nb::arg("K").noconvert(), nb::arg("centre"), nb::arg("out").noconvert(),
-          nb::arg("means").noconvert());
+    m.def("admit", &admit<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("stop"),
+          nb::arg("roots").noconvert(), nb::arg("left").noconvert(), nb::arg("right").noconvert(),
+          nb::arg("shift").noconvert(), nb::arg("out").noconvert());
+    m.def("pack", &pack<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("shift").noconvert(),
+          nb::arg("out").noconvert());
     m.def("combine", &combine<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+    m.def("mirror", &mirror<T>, nb::arg("K").noconvert(), nb::arg("n_threads") = 1);
     m.def("images", &images<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("energies", &energies<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
@@ -120,7 +174,13 @@ void bind(nb::module_& m) {
 
 NB_MODULE(_core, m) {
     m.doc() = "Loops that run at memory speed; each has a numpy twin in the tests.";
-    m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert());
+    m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert(), nb::arg("left").noconvert(),
+          nb::arg("right").noconvert());
+    m.def("add_images", &add_images, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),
+          nb::arg("out").noconvert());
+    m.def("exp_scaled", &exp_scaled, nb::arg("D").noconvert(), nb::arg("factor"), nb::arg("out").noconvert());
+    m.def("squared_distances", &squared_distances, nb::arg("X").noconvert(), nb::arg("Z").noconvert(),
+          nb::arg("out").noconvert());
     bind<float>(m);
     bind<double>(m);
 }

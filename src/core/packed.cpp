@@ -63,37 +63,21 @@ KERNELWEAVE_CLONES double dot_and_add_row(const double* row, const double* v, do
     return dot_and_add(row, v, scale, out, length);
 }
 
-// Returns the sum of the row's first entries and adds each to the sum of its own row: one read, both triangles.
-KERNELWEAVE_CLONES double add_row(const double* row, double* sums, std::size_t length) {
-    double sum = 0.0;
-    for (std::size_t j = 0; j < length; ++j) {
-        sum += row[j];
-        sums[j] += row[j];
-    }
-    return sum;
-}
-
 template <class T>
-inline double round_entries(const double* row, const double* means, double shift, double share, T* out,
-                            std::size_t length) {
-    double changed = 0.0;
-    for (std::size_t j = 0; j < length; ++j) {
-        const double k = row[j] + shift - share * means[j];
-        out[j] = static_cast<T>(k);
-        const double change = std::abs(k - static_cast<double>(out[j]));
-        changed = change > changed ? change : changed;
-    }
-    return changed;
+inline void round_entries(const double* row, const double* shift, double own, T* out, std::size_t length) {
+    for (std::size_t j = 0; j < length; ++j) out[j] = static_cast<T>(row[j] - own - shift[j]);
 }
 
-KERNELWEAVE_CLONES double round_row(const double* row, const double* means, double shift, double share, float* out,
-                                    std::size_t length) {
-    return round_entries(row, means, shift, share, out, length);
+KERNELWEAVE_CLONES void round_row(const double* row, const double* shift, double own, float* out,
+                                  std::size_t length) {
+    round_entries(row, shift, own, out, length);
 }
-KERNELWEAVE_CLONES double round_row(const double* row, const double* means, double shift, double share, double* out,
-                                    std::size_t length) {
-    return round_entries(row, means, shift, share, out, length);
+KERNELWEAVE_CLONES void round_row(const double* row, const double* shift, double own, double* out,
+                                  std::size_t length) {
+    round_entries(row, shift, own, out, length);
 }
+
+}  // namespace
 
 template <class T>
 void mirror(T* K, std::size_t n, int n_threads) {
@@ -109,21 +93,23 @@ void mirror(T* K, std::size_t n, int n_threads) {
     });
 }
 
-}  // namespace
-
 template <class T>
-double pack(const double* K, std::size_t n, bool centre, T* out, double* means) {
-    std::fill(means, means + n, 0.0);
-    for (std::size_t i = 0; i < n; ++i) means[i] += add_row(K + i * n, means, i) + K[i * n + i];
-    double grand = 0.0;
-    for (std::size_t i = 0; i < n; ++i) grand += (means[i] /= static_cast<double>(n));
-    grand /= static_cast<double>(n);
-    double rounding = 0.0;
-    for (std::size_t i = 0; i < n; ++i) {
-        const double shift = centre ? grand - means[i] : 0.0;
-        rounding = std::max(rounding, round_row(K + i * n, means, shift, centre ? 1.0 : 0.0, out + triangle(i), i + 1));
+void pack(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* shift, T* out) {
+    for (std::size_t i = start; i < stop; ++i)
+        round_row(K + (i - start) * stride, shift, shift[i], out + triangle(i), i + 1);
+}
+
+void add_images(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* V,
+                std::size_t n_columns, std::size_t n, double* out) {
+    for (std::size_t i = start; i < stop; ++i) {
+        const double* row = K + (i - start) * stride;
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            const double* v = V + c * n;
+            double* image = out + c * n;
+            const double below = v[i] != 0.0 ? dot_and_add_row(row, v, v[i], image, i) : dot_row(row, v, i);
+            image[i] += below + row[i] * v[i];
+        }
     }
-    return rounding;
 }
 
 template <class T>
@@ -199,8 +185,10 @@ void energies(const T* packed, std::size_t n_kernels, std::size_t n, const doubl
     });
 }
 
-template double pack<float>(const double*, std::size_t, bool, float*, double*);
-template double pack<double>(const double*, std::size_t, bool, double*, double*);
+template void pack<float>(const double*, std::size_t, std::size_t, std::size_t, const double*, float*);
+template void pack<double>(const double*, std::size_t, std::size_t, std::size_t, const double*, double*);
+template void mirror<float>(float*, std::size_t, int);
+template void mirror<double>(double*, std::size_t, int);
 template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);
 template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int);
 template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, double*, int);

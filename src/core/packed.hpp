@@ -7,14 +7,18 @@ namespace kernelweave {
 
 inline std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
 
-// Doubly centre K when asked (in double), round to T, keep the lower triangle; means receives K's row means.
-// Only the lower triangle of K is read. Returns the largest change of an entry by rounding.
+// Rows [start, stop) of the lower triangle of K, each entry K_ij - shift_i - shift_j rounded to T; `K` points to row
+// `start`, whose rows are `stride` apart.
 template <class T>
-double pack(const double* K, std::size_t n, bool centre, T* out, double* means);
+void pack(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* shift, T* out);
 
 // K(eta) = sum_m eta_m K_m as a full symmetric matrix, in the precision of the storage.
 template <class T>
 void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads);
+
+// Copy the lower triangle of the n x n matrix K to its upper one.
+template <class T>
+void mirror(T* K, std::size_t n, int n_threads);
 
 // out[m, :, c] = K_m V[:, c] for V of shape (n, n_columns), all in double.
 template <class T>
@@ -25,5 +29,10 @@ void images(const T* packed, std::size_t n_kernels, std::size_t n, const double*
 template <class T>
 void energies(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
               double* out, int n_threads);
+
+// The share of rows [start, stop) in K V, from the lower triangle alone: out += L V + strict(L)' V for V and out of
+// shape (n_columns, n). `K` points to row `start`, whose rows are `stride` apart.
+void add_images(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* V,
+                std::size_t n_columns, std::size_t n, double* out);
 
 }  // namespace kernelweave

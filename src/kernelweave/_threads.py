@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 
-def in_turn(work: Callable[..., None], items: Iterable[tuple[Any, ...]], n_threads: int) -> None:
-    """Call ``work`` on every item, only a few at a time: items may be large and made on the way."""
-    if n_threads <= 1:
-        for item in items:
-            work(*item)
+def shared_out(work: Callable[[Sequence[Any]], None], items: Sequence[Any], n_threads: int) -> None:
+    """Call ``work`` once per thread on its share of the items, every n-th of them."""
+    n_threads = max(1, min(n_threads, len(items)))
+    shares = [items[first::n_threads] for first in range(n_threads)]
+    if n_threads == 1:
+        work(shares[0])
         return
-    with ThreadPoolExecutor(n_threads) as pool:
-        pending: deque[Future[None]] = deque()
-        for item in items:
-            pending.append(pool.submit(work, *item))
-            if len(pending) > n_threads:
-                pending.popleft().result()
+    with ThreadPoolExecutor(n_threads - 1) as pool:
+        pending = [pool.submit(work, share) for share in shares[1:]]
+        work(shares[0])
         for future in pending:
             future.result()

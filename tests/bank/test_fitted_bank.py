@@ -201,9 +201,9 @@ def test_a_scaling_is_learnt_on_the_first_pass_and_never_again():
     fits = []
 
     class Counted(UnitTrace):
-        def fit(self, K):
-            fits.append(len(K))
-            return super().fit(K)
+        def fit_diagonal(self, diagonal):
+            fits.append(len(diagonal))
+            return super().fit_diagonal(diagonal)
 
     fitted = KernelBank([Linear(), Gaussian()], scaling=Counted()).fit(TRAIN)
     assert fits == []

@@ -8,7 +8,7 @@ from tests.reference.problems import duplicated_problem, random_problem, zero_ke
 import kernelweave.solvers as solvers
 from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, RidgeSimplex, Simplex, Uniform
-from kernelweave.gram import DenseGrams, PackedGrams
+from kernelweave.gram import ArraySource, DenseGrams, PackedGrams
 from kernelweave.learners import Hinge, SquaredHinge
 from kernelweave.solvers import (
     SOLVERS,
@@ -141,7 +141,7 @@ def test_newton_needs_few_machines():
 def test_a_walk_on_float32_certifies_the_kernels_as_stored_up_to_rounding(centre):
     for seed in range(3):
         Ks, y = random_problem(seed, n=60, M=6)
-        stack = PackedGrams.pack(Ks, 6, 60, "float32", centre)
+        stack = PackedGrams.pack([ArraySource(m, K) for m, K in enumerate(Ks)], 6, 60, "float32", centre)
         stored = [stack.combine(row).astype(float) for row in np.eye(6)]
         for C in (1.0, 100.0):
             optimum = conic_optimum(stored, y, ("hinge", C), ("simplex",)).value
@@ -153,7 +153,7 @@ def test_a_walk_on_float32_certifies_the_kernels_as_stored_up_to_rounding(centre
 
 def test_verification_draws_the_certificate_from_other_kernels():
     Ks, y = random_problem(0, n=60, M=6)
-    stack = PackedGrams.pack(Ks, 6, 60, "float32", True)
+    stack = PackedGrams.pack([ArraySource(m, K) for m, K in enumerate(Ks)], 6, 60, "float32", True)
     result = Newton(tol=1e-4).solve(stack, y, Hinge(100.0), Simplex())
     problem = solvers.Problem(stack, y, Hinge(100.0), Simplex())
     _, exact = solvers.verify(problem, DenseGrams(tuple(Ks)), result)

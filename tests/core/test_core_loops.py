@@ -17,43 +17,49 @@ def random_grams(rng, n_kernels, n):
     return [A @ A.T for A in factors]
 
 
-def packed_by_core(matrices, dtype, centre):
+def packed_by_core(matrices, dtype, shifts=None):
     n = matrices[0].shape[0]
     out = np.empty((len(matrices), n * (n + 1) // 2), dtype=dtype)
-    means = np.empty((len(matrices), n))
-    reports = [_core.pack(K, centre, out[m], means[m]) for m, K in enumerate(matrices)]
-    return out, means, reports
+    shifts = np.zeros((len(matrices), n)) if shifts is None else shifts
+    for m, K in enumerate(matrices):
+        for start in range(0, n, 50):  # in blocks, as the library does
+            _core.pack(K[start : start + 50], start, shifts[m], out[m])
+    return out
+
+
+def probes(rng, n):
+    return rng.uniform(0.5, 1.5, size=(2, n))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("centre", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 7, 64, 65, 130])
-def test_packing_keeps_the_lower_triangle(rng, n, dtype, centre):
+def test_packing_keeps_the_lower_triangle(rng, n, dtype):
     (K,) = random_grams(rng, 1, n)
-    packed, means, [rounding] = packed_by_core([K], dtype, centre)
-    expected = loops.pack(K, centre, dtype)
-    np.testing.assert_allclose(
-        packed[0], expected, rtol=3e-7 if dtype == np.float32 else 1e-12, atol=1e-6 * n
-    )
-    np.testing.assert_allclose(means[0], K.mean(axis=1), rtol=1e-12)
-    exact = loops.pack(K, centre, np.float64)
-    assert rounding <= 2.0**-24 * np.abs(exact).max() * (1 + 1e-6)
-    if dtype == np.float32 and n > 2:
-        assert rounding == pytest.approx(np.abs(packed[0].astype(float) - exact).max(), rel=1e-3)
+    np.testing.assert_array_equal(packed_by_core([K], dtype)[0], loops.pack(K, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_packing_shifts_before_it_rounds(rng, dtype):
+    (K,) = random_grams(rng, 1, 70)
+    K += 1e4
+    shifts = K.mean(axis=1)[None] - 0.5 * K.mean()
+    packed = packed_by_core([K], dtype, shifts)[0]
+    expected = loops.pack(K, centre=True, dtype=np.float64)
+    np.testing.assert_allclose(packed, expected, atol=1e-5 if dtype == np.float32 else 1e-9)
 
 
 def test_packing_reads_the_lower_triangle_only(rng):
     (K,) = random_grams(rng, 1, 70)
-    expected = packed_by_core([K], np.float64, True)[0]
-    np.testing.assert_array_equal(packed_by_core([np.tril(K)], np.float64, True)[0], expected)
+    expected = packed_by_core([K], np.float64)
+    np.testing.assert_array_equal(packed_by_core([np.tril(K)], np.float64), expected)
 
 
 @pytest.mark.parametrize("n", [1, 5, 32, 33, 100])
 def test_a_gram_matrix_passes_inspection(rng, n):
     (K,) = random_grams(rng, 1, n)
-    minors, asymmetry = _core.inspect(K, np.sqrt(np.diagonal(K)) * (1 + 1e-9))
+    minors, asymmetry = _core.inspect(K, np.sqrt(np.diagonal(K)) * (1 + 1e-9), *probes(rng, n))
     assert minors
-    assert asymmetry <= 1e-12 * n * np.abs(K).max()
+    assert abs(asymmetry) <= 1e-13 * n**1.5 * np.abs(K).max()
 
 
 @pytest.mark.parametrize("place", [(0, 0), (3, 69), (69, 3), (40, 39), (69, 69)])
@@ -62,14 +68,82 @@ def test_inspection_finds_a_bad_entry_wherever_it_is(rng, place, value):
     (K,) = random_grams(rng, 1, 70)
     roots = np.sqrt(np.diagonal(K)) * (1 + 1e-9)
     K[place] = value
-    assert not _core.inspect(K, roots)[0]
+    assert not _core.inspect(K, roots, *probes(rng, 70))[0]
 
 
 @pytest.mark.parametrize("size", [1e-9, 1e-3])
 def test_inspection_measures_asymmetry(rng, size):
     (K,) = random_grams(rng, 1, 70)
     K[50, 2] += size
-    assert _core.inspect(K, np.sqrt(np.diagonal(K)) * 2.0)[1] == pytest.approx(size, rel=1e-3)
+    left, right = probes(rng, 70)
+    expected = size * (left[50] * right[2] - right[50] * left[2])
+    found = _core.inspect(K, np.sqrt(np.diagonal(K)) * 2.0, left, right)[1]
+    assert found == pytest.approx(expected, rel=1e-3, abs=1e-11)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_admission_inspects_and_packs_in_one_pass(rng, dtype):
+    (K,) = random_grams(rng, 1, 70)
+    shift, (left, right) = rng.normal(size=70), probes(rng, 70)
+    K[60, 3] += 1e-3
+    roots = np.sqrt(np.diagonal(K)) * 2.0
+    out = np.empty(70 * 71 // 2, dtype=dtype)
+    reports = [_core.admit(K, a, b, roots, left, right, shift, out) for a, b in [(0, 13), (13, 65), (65, 70)]]
+    minors, asymmetry = _core.inspect(K, roots, left, right)
+    assert all(ok for ok, _ in reports) == minors
+    assert sum(difference for _, difference in reports) == pytest.approx(asymmetry, abs=1e-10)
+    np.testing.assert_array_equal(out, packed_by_core([K], dtype, shift[None])[0])
+
+
+@pytest.mark.parametrize("n", [1, 4, 33, 120])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_images_of_blocks_of_rows_add_up_to_those_of_the_matrix(rng, n, columns):
+    (K,) = random_grams(rng, 1, n)
+    V = rng.normal(size=(columns, n)) * rng.integers(0, 2, size=(columns, n))
+    out = np.zeros((columns, n))
+    for start in range(0, n, 7):
+        stop = min(start + 7, n)
+        _core.add_images(np.tril(K)[start:stop, :stop], start, V, out)
+    np.testing.assert_allclose(out, V @ K, rtol=1e-12, atol=1e-12 * n * np.abs(K).max())
+
+
+@pytest.mark.parametrize("factor", [-1e-3, -1.0, -50.0, 0.0, 0.7])
+def test_the_exponential_is_right_to_the_last_digit(rng, factor):
+    D = rng.uniform(0.0, 14.0, size=(13, 37))
+    out = np.empty_like(D)
+    _core.exp_scaled(D, factor, out)
+    np.testing.assert_allclose(out, np.exp(factor * D), rtol=4.5e-16)
+
+
+def test_the_exponential_far_out(rng):
+    D = np.array([[0.0, 700.0, 708.5, 745.0, 1e5, np.inf, 5e-324, -700.0]])
+    out = np.empty_like(D)
+    _core.exp_scaled(D, -1.0, out)
+    np.testing.assert_allclose(out, np.exp(-D), rtol=1e-15, atol=3e-308)
+    assert out[0, 0] == 1.0
+    assert (out[0, 2:6] == 0.0).all()
+    D[0, 3] = np.nan
+    _core.exp_scaled(D, -1.0, out)
+    assert np.isnan(out[0, 3])
+
+
+@pytest.mark.parametrize("columns", [0, 1, 5])
+def test_squared_distances_are_exactly_symmetric(rng, columns):
+    X = rng.normal(size=(23, columns))
+    out = np.empty((23, 23))
+    _core.squared_distances(X, np.ascontiguousarray(X.T), out)
+    np.testing.assert_allclose(out, ((X[:, None] - X[None]) ** 2).sum(axis=2), rtol=1e-14)
+    np.testing.assert_array_equal(out, out.T)
+    assert not np.diagonal(out).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 5, 64, 65, 200])
+def test_the_mirror_shows_the_lower_triangle(rng, n, dtype):
+    K = rng.normal(size=(n, n)).astype(dtype)
+    expected = np.tril(K) + np.tril(K, -1).T
+    _core.mirror(K, 2)
+    np.testing.assert_array_equal(K, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -77,7 +151,7 @@ def test_inspection_measures_asymmetry(rng, size):
 @pytest.mark.parametrize("n", [1, 9, 65, 200])
 def test_passes_agree_with_their_twins(rng, n, n_threads, dtype):
     matrices = random_grams(rng, 4, n)
-    packed, _, _ = packed_by_core(matrices, dtype, True)
+    packed = packed_by_core(matrices, dtype)
     eta = np.array([0.5, 0.0, 1.25, 0.25])
     V = rng.normal(size=(n, 3))
     V[rng.random(n) < 0.3] = 0.0  # rows that are not support vectors
@@ -96,7 +170,7 @@ def test_passes_agree_with_their_twins(rng, n, n_threads, dtype):
 
 def test_combining_many_kernels_rounds_like_single_additions(rng):
     n = 40
-    packed, _, _ = packed_by_core(random_grams(rng, 30, n), np.float32, True)
+    packed = packed_by_core(random_grams(rng, 30, n), np.float32)
     eta = rng.random(30)
     K = np.empty((n, n), dtype=np.float32)
     _core.combine(packed, eta, K)
@@ -178,9 +252,22 @@ def run_smo(s=np.ones(2), group=np.zeros(2, np.int64), v=np.zeros(2)):  # noqa: 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: _core.pack(np.ones((2, 3)), True, np.empty(3), np.empty(2)), "square"),
-        (lambda: _core.pack(np.ones((2, 2)), True, np.empty(4), np.empty(2)), "n\\(n\\+1\\)/2"),
-        (lambda: _core.pack(np.ones((2, 2)), True, np.empty(3), np.empty(3)), "means"),
+        (lambda: _core.pack(np.ones((2, 1)), 0, np.empty(2), np.empty(3)), "diagonal"),
+        (lambda: _core.pack(np.ones((2, 2)).T[::2], 0, np.empty(2), np.empty(3)), "one piece"),
+        (lambda: _core.pack(np.ones((2, 2)), 0, np.empty(2), np.empty(2)), "triangle"),
+        (lambda: _core.pack(np.ones((2, 2)), 0, np.empty(1), np.empty(3)), "shift"),
+        (lambda: _core.inspect(np.ones((2, 3)), *np.ones((3, 2))), "square"),
+        (lambda: _core.inspect(np.ones((2, 2)), *np.ones((3, 3))), "n entries"),
+        (lambda: _core.admit(np.ones((2, 2)), 1, 3, *np.ones((4, 2)), np.empty(3)), "within"),
+        (lambda: _core.admit(np.ones((2, 2)), 0, 2, *np.ones((4, 3)), np.empty(3)), "n entries"),
+        (lambda: _core.admit(np.ones((2, 2)), 0, 2, *np.ones((4, 2)), np.empty(2)), "n\\(n\\+1\\)/2"),
+        (lambda: _core.add_images(np.ones((2, 2)), 0, np.ones((1, 1)), np.ones((1, 1))), "per sample"),
+        (lambda: _core.add_images(np.ones((2, 2)), 0, np.ones((1, 2)), np.ones((2, 2))), "shape of V"),
+        (lambda: _core.add_images(np.ones((2, 1)), 0, np.ones((1, 2)), np.ones((1, 2))), "diagonal"),
+        (lambda: _core.exp_scaled(np.ones((2, 2)), 1.0, np.ones((1, 2))), "shape of D"),
+        (lambda: _core.squared_distances(np.ones((2, 2)), np.ones((1, 2)), np.ones((2, 2))), "column"),
+        (lambda: _core.squared_distances(np.ones((2, 2)), np.ones((2, 2)), np.ones((1, 2))), "out"),
+        (lambda: _core.mirror(np.ones((2, 3))), "square"),
         (lambda: _core.combine(np.ones((2, 3)), np.ones(3), np.empty((2, 2))), "one weight per kernel"),
         (lambda: _core.combine(np.ones((2, 4)), np.ones(2), np.empty((2, 2))), "n\\(n\\+1\\)/2"),
         (lambda: _core.images(np.ones((2, 3)), np.ones((2, 1)), np.empty((2, 2, 2))), "shape"),

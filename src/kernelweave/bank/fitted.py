@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._typing import Indices, Matrix
+from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.bank.blocks import Block, PairwiseBlock
 from kernelweave.bank.tables import is_sparse
+from kernelweave.gram import Source
 from kernelweave.kernels import Kernel, Scaling
 from kernelweave.kernels.fitted_scaling import FittedScaling, Side
 from kernelweave.kernels.pairs import Pairs
@@ -80,6 +81,46 @@ class FittedBank:
             if pairs is None or item.block != current:
                 pairs, current = Pairs(self._training[item.block]), item.block
             yield self._gram(m, pairs)
+
+    def sources(self) -> list[Source]:
+        """Return the scaled training kernels as sources of rows; neighbours on one block share distances."""
+        found: list[Source] = []
+        pairs, current = None, -1
+        for m, item in enumerate(self._items):
+            if pairs is None or item.block != current:
+                pairs, current = Pairs(self._training[item.block]), item.block
+            if not item.kernel.by_rows:
+                found.append(WholeSource(self, m))
+                continue
+            self._learn(m, pairs)
+            together = found and isinstance(found[-1], RowSource) and found[-1].place == item.block
+            if together:
+                found[-1].kernels += (m,)
+            else:
+                found.append(RowSource(self, m, item.block))
+        return found
+
+    def rows(self, m: int, pairs: Pairs, rows: slice | Indices, width: int) -> Matrix:
+        """Return rows of the scaled training Gram of kernel m, given their pairs with the first samples."""
+        learnt = self._learnt[m]
+        assert learnt is not None
+        K = self._matrix(m, learnt.kernel, pairs)
+        return K if learnt.scaling is None else learnt.scaling.block(K, rows, width)
+
+    def gram(self, m: int) -> Matrix:
+        """Return the scaled training Gram of kernel m as a whole."""
+        return self._gram(m, Pairs(self._training[self._items[m].block]))
+
+    def diagonal(self, m: int) -> Vector:
+        """Return the diagonal of the scaled training Gram of kernel m."""
+        training = self._training[self._items[m].block]
+        learnt = self._learn(m, Pairs(training))
+        diagonal = learnt.kernel.diagonal(training)
+        return diagonal if learnt.scaling is None else learnt.scaling.train_diagonal(diagonal)
+
+    def training(self, place: int) -> Any:
+        """Return the training rows of a block."""
+        return self._training[place]
 
     def for_prediction(self) -> FittedBank:
         """Return the bank itself: new samples are compared with the training samples it keeps."""
@@ -155,27 +196,26 @@ class FittedBank:
         return scaling.rows(K, diagonal)
 
     def _learn(self, m: int, training: Pairs) -> Learnt:
-        if self._learnt[m] is None and self._items[m].scaling is None:
-            self._learnt[m] = Learnt(self._resolved(m, training), None)
         learnt = self._learnt[m]
-        if learnt is None:
-            self._gram(m, training)
-            learnt = self._learnt[m]
-            assert learnt is not None
+        if learnt is not None:
+            return learnt
+        item, kernel = self._items[m], self._resolved(m, training)
+        scaling = None
+        if item.scaling is not None and item.kernel.by_rows:
+            scaling = item.scaling.fit_diagonal(kernel.diagonal(training.X))
+        if item.scaling is not None and scaling is None:
+            scaling = item.scaling.fit(self._matrix(m, kernel, training))
+        if scaling is not None and scaling.needs_diagonal and not kernel.knows_diagonal:
+            raise ValueError(
+                f"Kernel {item.name!r} cannot be scaled by {item.scaling}: a new row of it does not tell "
+                "k(x, x); scale the matrix beforehand, or use UnitTrace, UnitMean or Centering."
+            )
+        learnt = self._learnt[m] = Learnt(kernel, scaling)
         return learnt
 
     def _gram(self, m: int, training: Pairs) -> Matrix:
-        item, learnt = self._items[m], self._learnt[m]
-        kernel = self._resolved(m, training) if learnt is None else learnt.kernel
-        K = self._matrix(m, kernel, training)
-        if learnt is None:
-            scaling = None if item.scaling is None else item.scaling.fit(K)
-            if scaling is not None and scaling.needs_diagonal and not kernel.knows_diagonal:
-                raise ValueError(
-                    f"Kernel {item.name!r} cannot be scaled by {item.scaling}: a new row of it does not tell "
-                    "k(x, x); scale the matrix beforehand, or use UnitTrace, UnitMean or Centering."
-                )
-            learnt = self._learnt[m] = Learnt(kernel, scaling)
+        learnt = self._learn(m, training)
+        K = self._matrix(m, learnt.kernel, training)
         return K if learnt.scaling is None else learnt.scaling.train(K)
 
     def _resolved(self, m: int, training: Pairs) -> Kernel:
@@ -192,3 +232,40 @@ class FittedBank:
                 f"{self.view_names[m]!r}, or use a kernel that does not grow so fast."
             )
         return K
+
+
+class RowSource(Source):
+    """Kernels of one block of features: their rows are made together, from the distances they share."""
+
+    def __init__(self, bank: FittedBank, kernel: int, place: int) -> None:
+        super().__init__((kernel,), bank.n_samples)
+        self.place = place
+        self._bank = bank
+
+    def block(self, rows: slice | Indices, width: int) -> Iterator[tuple[int, Matrix]]:
+        X = self._bank.training(self.place)
+        pairs = Pairs(X[rows], X[:width])
+        for m in self.kernels:
+            yield m, self._bank.rows(m, pairs, rows, width)
+
+    def diagonals(self) -> Iterator[tuple[int, Vector]]:
+        for m in self.kernels:
+            yield m, self._bank.diagonal(m)
+
+
+class WholeSource(Source):
+    """A kernel whose training Gram is made as a whole, because it has to be checked."""
+
+    def __init__(self, bank: FittedBank, kernel: int) -> None:
+        super().__init__((kernel,), bank.n_samples)
+        self._bank = bank
+
+    @property
+    def step(self) -> int:
+        return self.n_samples
+
+    def block(self, rows: slice | Indices, width: int) -> Iterator[tuple[int, Matrix]]:
+        yield self.kernels[0], self._bank.gram(self.kernels[0])[rows, :width]
+
+    def diagonals(self) -> Iterator[tuple[int, Vector]]:
+        yield self.kernels[0], self._bank.diagonal(self.kernels[0])

@@ -10,7 +10,7 @@ from typing import Any
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import combined
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.gram import GramStack, StreamedGrams, store
+from kernelweave.gram import GramStack, LazyGrams, store
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class GramBank:
 
         def stored(precision: str) -> GramStack:
             return store(
-                fitted.grams,
+                fitted.sources,
                 fitted.n_samples,
                 len(fitted),
                 in_memory=fitted.in_memory,
@@ -78,6 +78,10 @@ class GramBank:
         return self.stack.errors
 
     @property
+    def shifts(self) -> Matrix:
+        return self.stack.shifts
+
+    @property
     def is_rounded(self) -> bool:
         return self.stack.is_rounded
 
@@ -99,7 +103,14 @@ class GramBank:
 
     def exact(self) -> GramBank:
         """Return the same kernels as they are, without rounding, computed again for every pass."""
-        stack = StreamedGrams(self.fitted.grams, self.n_kernels, self.n_samples, self.centre, self.n_threads)
+        stack = LazyGrams(
+            self.fitted.sources(),
+            self.n_kernels,
+            self.n_samples,
+            centre=self.centre,
+            n_threads=self.n_threads,
+            shifts=self.stack.shifts,
+        )
         return replace(self, stack=stack)
 
     def refined(self) -> GramBank | None:

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave import _core
 from kernelweave._part import Part
-from kernelweave._typing import AnyArray, Indices, Matrix
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.views import Views
+from kernelweave.gram import ArraySource, Source
 from kernelweave.kernels import Scaling
 from kernelweave.kernels.checks import (
+    Inspection,
     check_definite,
     check_finite,
     check_minors,
@@ -79,18 +82,17 @@ class FittedPrecomputed:
     """Precomputed training matrices and what their scalings learnt; made by ``PrecomputedBank.fit``."""
 
     def __init__(self, matrices: list[Matrix], tolerances: list[float], scaling: Scaling | None) -> None:
-        self._matrices = tuple(matrices)
+        self._matrices = matrices
         self._tolerances = tuple(tolerances)
-        self._plain: list[bool | None] = [None] * len(matrices)  # None until it is looked at
+        self._checked = [False] * len(matrices)
         self._n_kernels, self._n_samples = len(matrices), int(matrices[0].shape[0])
         self._scaling = scaling
         self._learnt: list[FittedScaling | None] = [None] * len(matrices)
 
     def prove(self) -> None:
         """Raise ValueError unless every matrix is a kernel, all eigenvalues included."""
-        for m, K in enumerate(self._matrices):
-            self._training(m)
-            check_definite(K, f"Kernel {m}", self._tolerances[m])
+        for m in range(len(self)):
+            check_definite(self.matrix(m), f"Kernel {m}", self._tolerances[m])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,16 +120,25 @@ class FittedPrecomputed:
     def grams(self) -> Iterator[Matrix]:
         """Yield the scaled training matrices in order, symmetric up to the last digits."""
         for m in range(len(self)):
-            K = self._training(m)
+            K = self.matrix(m)
             scaling = self._fitted(m, K)
             yield K if scaling is None else scaling.train(K)
+
+    def sources(self) -> list[Source]:
+        """Return every scaled training matrix as a source of rows."""
+        return [self._source(m) for m in range(len(self))]
+
+    def _source(self, m: int) -> Source:
+        if self._scaling is None and not self._checked[m] and self._matrices[m].flags.c_contiguous:
+            return UncheckedSource(self, m, self._matrices[m], self._tolerances[m])
+        return ScaledSource(m, self.matrix(m), self._fitted(m))
 
     def for_prediction(self) -> FittedPrecomputed:
         """Return the bank without the training matrices: new rows need only what the scalings learnt."""
         for m in range(len(self)):
             self._fitted(m)
         light = copy(self)
-        light._matrices = ()
+        light._matrices = []
         return light
 
     def cross(
@@ -169,22 +180,31 @@ class FittedPrecomputed:
         check_finite(K, f"Kernel {m}")
         return K
 
-    def _training(self, m: int) -> Matrix:
-        """Return a training matrix, checked when it is read for the first time: it is in the cache then."""
+    def matrix(self, m: int) -> Matrix:
+        """Return a training matrix before scaling, checked when it is read for the first time."""
+        if not self._checked[m]:
+            self.judge(m, is_plainly_a_gram(self._matrices[m], self._tolerances[m]))
+        return self._matrices[m]
+
+    def judge(self, m: int, plain: bool) -> bool:
+        """Accept a matrix that plainly is a Gram; check another closely, and mend what is only rounding.
+
+        Returns whether the matrix stayed as it was.
+        """
         K, tolerance = self._matrices[m], self._tolerances[m]
-        if self._plain[m] is None:
-            self._plain[m] = is_plainly_a_gram(K, tolerance)
-            if not self._plain[m]:
-                check_symmetric(K, f"Kernel {m}", tolerance)
-                check_minors(K, f"Kernel {m}", tolerance)
-        return K if self._plain[m] else symmetrised(K)
+        if not plain:
+            check_symmetric(K, f"Kernel {m}", tolerance)
+            check_minors(K, f"Kernel {m}", tolerance)
+            self._matrices[m] = symmetrised(K)
+        self._checked[m] = True
+        return self._matrices[m] is K
 
     def _fitted(self, m: int, K: Matrix | None = None) -> FittedScaling | None:
         if self._scaling is None:
             return None
         fitted = self._learnt[m]
         if fitted is None:
-            fitted = self._scaling.fit(self._training(m) if K is None else K)
+            fitted = self._scaling.fit(self.matrix(m) if K is None else K)
             if fitted.needs_diagonal:
                 raise ValueError(
                     f"Kernel {m} cannot be scaled by {self._scaling}: its new rows do not tell k(x, x); "
@@ -192,6 +212,52 @@ class FittedPrecomputed:
                 )
             self._learnt[m] = fitted
         return fitted
+
+
+class ScaledSource(ArraySource):
+    """A checked matrix, scaled block by block."""
+
+    def __init__(self, kernel: int, K: Matrix, scaling: FittedScaling | None) -> None:
+        super().__init__(kernel, K)
+        self._scaling = scaling
+
+    def block(self, rows: slice | Indices, width: int) -> Iterator[tuple[int, Matrix]]:
+        for m, K in super().block(rows, width):
+            yield m, K if self._scaling is None else self._scaling.block(K, rows, width)
+
+    def diagonals(self) -> Iterator[tuple[int, Vector]]:
+        for m, diagonal in super().diagonals():
+            yield m, diagonal if self._scaling is None else self._scaling.train_diagonal(diagonal)
+
+
+class UncheckedSource(ArraySource):
+    """A matrix from outside that is checked in the pass that packs it."""
+
+    def __init__(self, bank: FittedPrecomputed, kernel: int, K: Matrix, tolerance: float) -> None:
+        super().__init__(kernel, K)
+        self._bank = bank
+        self._inspection: Inspection | None = Inspection(K, tolerance)
+
+    def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
+        (m,), seen = self.kernels, self._inspection
+        if seen is None:
+            super().pack(rows, shifts, packed)
+            return
+        seen.add(
+            _core.admit(
+                self._K, rows.start, rows.stop, seen.roots, seen.left, seen.right, shifts[m], packed[m]
+            )
+        )
+
+    def check(self) -> None:
+        self._K, self._inspection = self._bank.matrix(self.kernels[0]), None
+
+    def settle(self) -> bool:
+        if self._inspection is None:
+            return True
+        as_it_was = self._bank.judge(self.kernels[0], self._inspection.passed)
+        self._K, self._inspection = self._bank.matrix(self.kernels[0]), None
+        return as_it_was
 
 
 def as_matrices(X: Any) -> list[AnyArray]:

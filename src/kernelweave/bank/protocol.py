@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from kernelweave._typing import Indices, Matrix
+from kernelweave.gram import Source
 
 
 class FittedKernels(Protocol):
@@ -35,6 +36,9 @@ class FittedKernels(Protocol):
 
     def grams(self) -> Iterator[Matrix]:
         """Yield the scaled training Gram matrices in order, float64 and exactly symmetric."""
+
+    def sources(self) -> list[Source]:
+        """Return the same matrices as sources that make them a few rows at a time."""
 
     def for_prediction(self) -> FittedKernels:
         """Return what new samples need, without what only training needed."""

@@ -1,9 +1,10 @@
-"""How Gram matrices are held: dense, packed or streamed, float64 or float32, behind one protocol."""
+"""How Gram matrices are held: dense, packed or made again, float64 or float32, behind one protocol."""
 
 from kernelweave.gram.choose import store
 from kernelweave.gram.dense import DenseGrams
+from kernelweave.gram.lazy import LazyGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import GramStack
-from kernelweave.gram.streamed import StreamedGrams
+from kernelweave.gram.source import ArraySource, Source
 
-__all__ = ["DenseGrams", "GramStack", "PackedGrams", "StreamedGrams", "store"]
+__all__ = ["ArraySource", "DenseGrams", "GramStack", "LazyGrams", "PackedGrams", "Source", "store"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from kernelweave._typing import Matrix
-from kernelweave.gram.dense import DenseGrams
+from kernelweave.gram.lazy import LazyGrams
 from kernelweave.gram.memory import budget, dense_bytes, human, packed_bytes
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import GramStack
+from kernelweave.gram.source import Source
 
 # Rounding to float32 costs up to about 1e-5 of the objective; below this tolerance float64 is needed.
 FLOAT32_TOL = 1e-4
@@ -45,7 +45,7 @@ def precision(n_samples: int, n_kernels: int, tol: float, dtype: str, memory_lim
 
 
 def store(
-    matrices: Callable[[], Iterable[Matrix]],
+    sources: Callable[[], Sequence[Source]],
     n_samples: int,
     n_kernels: int,
     *,
@@ -56,12 +56,18 @@ def store(
     memory_limit: float | None = None,
     n_threads: int = 1,
 ) -> GramStack:
-    """Hold the matrices the way their size, the tolerance and the memory limit ask for.
+    """Hold the kernels the way their size, the tolerance and the memory limit ask for.
 
     ``in_memory`` says that the matrices exist already: then float64 keeps references and copies nothing.
     """
     by_reference = in_memory and wish(n_samples, n_kernels, tol, dtype) == "float64"
     if by_reference and dense_bytes(n_samples, n_kernels) <= budget(memory_limit):
-        return DenseGrams(tuple(np.ascontiguousarray(K) for K in matrices()), centre, n_threads)
+        return LazyGrams(_settled(sources()), n_kernels, n_samples, centre=centre, n_threads=n_threads)
     chosen = precision(n_samples, n_kernels, tol, dtype, memory_limit)
-    return PackedGrams.pack(matrices(), n_kernels, n_samples, chosen, centre, n_threads)
+    return PackedGrams.pack(sources(), n_kernels, n_samples, chosen, centre, n_threads)
+
+
+def _settled(sources: Sequence[Source]) -> Sequence[Source]:
+    for source in sources:
+        source.check()
+    return sources

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kernelweave._typing import Matrix
-from kernelweave.gram.streamed import StreamedGrams
+from kernelweave.gram.lazy import LazyGrams
+from kernelweave.gram.source import ArraySource
 
 
-class DenseGrams(StreamedGrams):
+class DenseGrams(LazyGrams):
     """M float64 matrices held by reference.
 
     Examples
@@ -19,5 +22,6 @@ class DenseGrams(StreamedGrams):
            [0.5, 1.5]])
     """
 
-    def __init__(self, matrices: tuple[Matrix, ...], centred: bool = False, n_threads: int = 1) -> None:
-        super().__init__(lambda: matrices, len(matrices), int(matrices[0].shape[0]), centred, n_threads)
+    def __init__(self, matrices: Sequence[Matrix], centre: bool = False, n_threads: int = 1) -> None:
+        sources = [ArraySource(m, K) for m, K in enumerate(matrices)]
+        super().__init__(sources, len(sources), sources[0].n_samples, centre=centre, n_threads=n_threads)

@@ -2,62 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._threads import in_turn
+from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.gram.rounding import of_arithmetic
+from kernelweave.gram.source import Source, centring, largest_entries
 
 
 @dataclass(frozen=True)
 class PackedGrams:
     """Half the entries, and with float32 a quarter of the bytes, of M dense matrices.
 
-    Centring PKP changes nothing for a machine whose coefficients sum to zero, and it removes the large
-    constant part of wide Gaussians that would drown v'Kv in float32 rounding. ``rounding`` records the
-    largest change of an entry. Bounds drawn from these matrices speak of them, not of the originals.
+    Centring changes nothing for a machine whose coefficients sum to zero, and it removes the large constant
+    part of wide Gaussians that would drown v'Kv in float32 rounding. Bounds drawn from these matrices
+    speak of them, not of the originals.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelweave.gram import PackedGrams
-    >>> grams = PackedGrams.pack([np.eye(3)], n_kernels=1, n_samples=3, dtype="float32", centre=False)
-    >>> grams.energies(np.array([1.0, 1.0, 0.0]))
+    >>> from kernelweave.gram import ArraySource, PackedGrams
+    >>> grams = PackedGrams.pack([ArraySource(0, np.eye(3))], n_kernels=1, n_samples=3)
+    >>> grams.energies(np.array([1.0, -1.0, 0.0])).round(3)
     array([1.])
 
     """
 
     packed: AnyArray = field(repr=False)
-    means: Matrix = field(repr=False)
-    rounding: Vector = field(repr=False)
+    shifts: Matrix = field(repr=False)
+    sizes: Vector = field(repr=False)
     centred: bool
     n_threads: int = 1
 
     @classmethod
     def pack(
         cls,
-        matrices: Iterable[Matrix],
+        sources: Sequence[Source],
         n_kernels: int,
         n_samples: int,
         dtype: str = "float32",
         centre: bool = True,
         n_threads: int = 1,
     ) -> PackedGrams:
-        """Convert the matrices as they come; besides the result only one or two per thread are held."""
+        """Convert the kernels block by block; besides the result only a block per thread is held."""
         packed = np.empty((n_kernels, n_samples * (n_samples + 1) // 2), dtype=dtype)
-        means = np.empty((n_kernels, n_samples))
-        rounding = np.empty(n_kernels)
+        sizes = largest_entries(sources, n_kernels)
+        shifts = np.zeros((n_kernels, n_samples))
+        if centre:
+            shifts = centring(sources, n_kernels, n_samples)
 
-        def convert(m: int, K: Matrix) -> None:
-            rounding[m] = _core.pack(np.ascontiguousarray(K), centre, packed[m], means[m])
+        def convert(share: Sequence[tuple[Source, slice]]) -> None:
+            for source, rows in share:
+                source.pack(rows, shifts, packed)
 
-        in_turn(convert, enumerate(matrices), n_threads)
-        return cls(packed, means, rounding, centre, n_threads)
+        todo: Sequence[Source] = sources
+        while todo:
+            shared_out(convert, [(source, rows) for source in todo for rows in source.blocks()], n_threads)
+            todo = [source for source in todo if not source.settle()]
+        return cls(packed, shifts, sizes, centre, n_threads)
 
     @property
     def n_kernels(self) -> int:
@@ -65,14 +71,7 @@ class PackedGrams:
 
     @property
     def n_samples(self) -> int:
-        return int(self.means.shape[1])
-
-    @cached_property
-    def sizes(self) -> Vector:
-        i = np.arange(self.n_samples)
-        diagonal = np.abs(self.packed[:, i * (i + 3) // 2]).max(axis=1).astype(np.float64)
-        # Before centring the entries were larger by the means, and so was their rounding.
-        return np.asarray(diagonal + 2.0 * np.abs(self.means).max(axis=1) if self.centred else diagonal)
+        return int(self.shifts.shape[1])
 
     @property
     def errors(self) -> Vector:
@@ -101,7 +100,7 @@ class PackedGrams:
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
         if not self.centred:
             return np.zeros(coef.shape[1:])
-        return np.asarray((eta @ self.means) @ coef)
+        return np.asarray((eta @ self.shifts) @ coef)
 
 
 def _columns(coef: AnyArray) -> Matrix:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._typing import AnyArray, Matrix, Vector
 
 
 class GramStack(Protocol):
@@ -24,6 +24,11 @@ class GramStack(Protocol):
     @property
     def errors(self) -> Vector:
         """How far an entry of each stored matrix may seem off, by the rounding of double arithmetic."""
+        ...
+
+    @property
+    def shifts(self) -> Matrix:
+        """What centring took from the entries of each matrix: K_ij - shifts_i - shifts_j is left."""
         ...
 
     @property

@@ -28,6 +28,8 @@ class Kernel(Part, ABC):
     accepts_sparse: ClassVar[bool] = False
     # The input of a pairwise kernel is a block (rows, training samples), not features of the rows.
     pairwise: ClassVar[bool] = False
+    # False when a training Gram has to be made, and checked, as a whole.
+    by_rows: ClassVar[bool] = True
     # False when k(x, x) of a new row cannot be known from that row.
     knows_diagonal: ClassVar[bool] = True
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
 from kernelweave import _core
-from kernelweave._typing import Matrix
+from kernelweave._typing import Matrix, Vector
 
 # Relative to the largest entry: far above the rounding of a float64 product, far below any real asymmetry.
 TOLERANCE = 1e-8
@@ -22,20 +23,52 @@ def tolerance_of(dtype: np.dtype[np.generic]) -> float:
     return TOLERANCE_SINGLE if dtype in (np.float16, np.float32) else TOLERANCE
 
 
-def is_plainly_a_gram(K: Matrix, tolerance: float = TOLERANCE) -> bool:
-    """Tell whether one fast pass finds ``K`` square, finite, symmetric and without negative minors.
+class Inspection:
+    """One fast pass over a matrix, in pieces: finite, symmetric, and without negative minors.
 
     What it accepts needs no other check; a matrix it does not accept is for the others to judge and explain.
     """
+
+    def __init__(self, K: Matrix, tolerance: float = TOLERANCE) -> None:
+        self._diagonal = np.diagonal(K)
+        shifted = self._diagonal + _shift(K, tolerance)
+        # Also False when it holds NaN: then no root is taken.
+        self._sound = bool(shifted.min() >= 0.0 and shifted.max() < np.inf)
+        self.roots = np.sqrt(shifted) * (1.0 + tolerance) if self._sound else np.zeros(len(K))
+        self.left, self.right = _probes(len(K))
+        self._reports: list[tuple[bool, float]] = []
+
+    def add(self, report: tuple[bool, float]) -> None:
+        """Take over what the compiled pass found in some of the rows."""
+        self._reports.append(report)
+
+    @property
+    def passed(self) -> bool:
+        """Whether all rows together are plainly those of a Gram matrix."""
+        n = len(self._diagonal)
+        # Sums of n^2 entries carry this much rounding even when the matrix is exactly symmetric.
+        rounding = 8.0 * n**1.5 * np.finfo(np.float64).eps * float(self._diagonal.max())
+        asymmetry = sum(difference for _, difference in self._reports)
+        return self._sound and all(minors for minors, _ in self._reports) and abs(asymmetry) <= rounding
+
+
+@cache
+def _probes(n: int) -> tuple[Vector, Vector]:
+    """Return two random vectors: left'K right = right'K left up to rounding for a symmetric K only."""
+    rng = np.random.default_rng(n)
+    left, right = rng.uniform(0.5, 1.5, size=(2, n)) * rng.choice([-1.0, 1.0], size=(2, n))
+    return left, right
+
+
+def is_plainly_a_gram(K: Matrix, tolerance: float = TOLERANCE) -> bool:
+    """Tell whether one fast pass finds ``K`` square, finite, symmetric and without negative minors."""
     if K.ndim != 2 or K.shape[0] != K.shape[1] or not len(K):
         return False
-    diagonal = np.diagonal(K) + _shift(K, tolerance)
-    if not (diagonal.min() >= 0.0 and diagonal.max() < np.inf):  # also when it is NaN
-        return False
-    minors, asymmetry = _core.inspect(np.ascontiguousarray(K), np.sqrt(diagonal) * (1.0 + tolerance))
-    # Sums of n entries carry this much rounding even when the matrix is exactly symmetric.
-    rounding = 4.0 * len(K) * np.finfo(np.float64).eps * float(np.diagonal(K).max())
-    return minors and bool(asymmetry <= rounding)
+    inspection = Inspection(K, tolerance)
+    inspection.add(
+        _core.inspect(np.ascontiguousarray(K), inspection.roots, inspection.left, inspection.right)
+    )
+    return inspection.passed
 
 
 def check_finite(K: Matrix, what: str) -> None:

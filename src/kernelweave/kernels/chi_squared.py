@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-
 from kernelweave._typing import Matrix
 from kernelweave.kernels.base import ScaledKernel
+from kernelweave.kernels.distances import exp_scaled
 
 
 @dataclass
@@ -40,5 +39,4 @@ class ChiSquared(ScaledKernel):
     mean_: float | None = field(default=None, init=False, repr=False)
 
     def from_distances(self, D: Matrix) -> Matrix:
-        K = D * -self.rate
-        return np.exp(K, out=K)
+        return exp_scaled(D, -self.rate)

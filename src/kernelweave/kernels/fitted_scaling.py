@@ -48,6 +48,14 @@ class FittedScaling(ABC):
         """Return scaled new rows ``K`` (new, training), given k(x, x) of the new samples where needed."""
 
     @abstractmethod
+    def block(self, K: Matrix, rows: slice | Indices, width: int) -> Matrix:
+        """Return the scaled block of the training Gram, given ``K``, its block [rows, :width]."""
+
+    @abstractmethod
+    def train_diagonal(self, diagonal: Vector) -> Vector:
+        """Return the diagonal of the scaled training Gram, given that before."""
+
+    @abstractmethod
     def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:
         """Return k(x, x) of new samples after scaling, given it and their rows before."""
 
@@ -71,6 +79,12 @@ class Multiplied(FittedScaling):
 
     def rows(self, K: Matrix, diagonal: Vector | None = None) -> Matrix:  # noqa: ARG002
         return K * self.factor
+
+    def block(self, K: Matrix, rows: slice | Indices, width: int) -> Matrix:  # noqa: ARG002
+        return K * self.factor if self.factor != 1.0 else K
+
+    def train_diagonal(self, diagonal: Vector) -> Vector:
+        return diagonal * self.factor
 
     def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:  # noqa: ARG002
         return diagonal * self.factor
@@ -98,6 +112,13 @@ class Spherical(FittedScaling):
         if diagonal is None:
             raise ValueError("UnitDiagonal needs k(x, x) of the new samples; pass it as `diagonal`.")
         return K * inverse_lengths(diagonal)[:, None] * self.inverse_lengths
+
+    def block(self, K: Matrix, rows: slice | Indices, width: int) -> Matrix:
+        scaled = K * (self.inverse_lengths[rows, None] * self.inverse_lengths[:width])
+        return _with_diagonal(scaled, rows, self.train_diagonal(self.inverse_lengths))
+
+    def train_diagonal(self, diagonal: Vector) -> Vector:  # noqa: ARG002
+        return (self.inverse_lengths > 0.0).astype(np.float64)
 
     def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:  # noqa: ARG002
         return (diagonal > 0.0).astype(np.float64)
@@ -139,6 +160,16 @@ class Centered(FittedScaling):
             return np.zeros_like(K)
         return np.asarray(K - K.mean(axis=1)[:, None] - self.column_means + self.mean)
 
+    def block(self, K: Matrix, rows: slice | Indices, width: int) -> Matrix:
+        if self.vanishes:
+            return np.zeros_like(K)
+        centred = K - (self.column_means[rows, None] + self.column_means[:width])
+        centred += self.mean
+        return centred
+
+    def train_diagonal(self, diagonal: Vector) -> Vector:
+        return self._lengths(diagonal, self.column_means)
+
     def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:
         return self._lengths(diagonal, K.mean(axis=1))
 
@@ -179,6 +210,16 @@ class Chained(FittedScaling):
             K = scaled
         return K
 
+    def block(self, K: Matrix, rows: slice | Indices, width: int) -> Matrix:
+        for link in self.links:
+            K = link.block(K, rows, width)
+        return K
+
+    def train_diagonal(self, diagonal: Vector) -> Vector:
+        for link in self.links:
+            diagonal = link.train_diagonal(diagonal)
+        return diagonal
+
     def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:
         for link in self.links:
             scaled = link.rows(K, diagonal)
@@ -194,6 +235,14 @@ class Chained(FittedScaling):
 
     def restricted(self, columns: Indices) -> FittedScaling:
         return Chained(tuple(link.restricted(columns) for link in self.links))
+
+
+def _with_diagonal(block: Matrix, rows: slice | Indices, diagonal: Vector) -> Matrix:
+    """Return the block [rows, :width] with the exact values where it crosses the diagonal."""
+    here = np.arange(diagonal.size)[rows]
+    inside = here < block.shape[1]
+    block[np.flatnonzero(inside), here[inside]] = diagonal[here[inside]]
+    return block
 
 
 def inverse_lengths(diagonal: Vector) -> Vector:

@@ -11,7 +11,7 @@ import numpy as np
 from kernelweave._typing import Matrix, Vector
 from kernelweave.kernels.base import DistanceKernel, Kernel, Rows, require_positive
 from kernelweave.kernels.checks import check_minors, check_symmetric, symmetrised
-from kernelweave.kernels.distances import check_block
+from kernelweave.kernels.distances import check_block, exp_scaled
 from kernelweave.kernels.pairs import Pairs
 
 
@@ -43,6 +43,7 @@ class ExpDistance(DistanceKernel):
 
     metric: ClassVar[str] = "given"
     pairwise: ClassVar[bool] = True
+    by_rows: ClassVar[bool] = False
 
     gamma: float | None = None
     mean_: float | None = field(default=None, init=False, repr=False)
@@ -58,8 +59,7 @@ class ExpDistance(DistanceKernel):
         return mean
 
     def from_distances(self, D: Matrix) -> Matrix:
-        K = D * (-1.0 / self.rate)
-        return np.exp(K, out=K)
+        return exp_scaled(D, -1.0 / self.rate)
 
 
 @dataclass
@@ -83,6 +83,7 @@ class Precomputed(Kernel):
     """
 
     pairwise: ClassVar[bool] = True
+    by_rows: ClassVar[bool] = False
     knows_diagonal: ClassVar[bool] = False
 
     @property
@@ -125,6 +126,8 @@ class FromFunction(Kernel):
     array([[6.]])
 
     """
+
+    by_rows: ClassVar[bool] = False
 
     function: Callable[[Any, Any], Any]
     name: str | None = None

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelweave._typing import Matrix
 from kernelweave.kernels.base import ScaledKernel, require_positive
+from kernelweave.kernels.distances import exp_scaled
 
 
 class EuclideanKernel(ScaledKernel):
@@ -74,8 +75,7 @@ class Gaussian(EuclideanKernel):
             )
 
     def from_distances(self, D: Matrix) -> Matrix:
-        K = D * -self.rate
-        return np.exp(K, out=K)
+        return exp_scaled(D, -self.rate)
 
 
 @dataclass
@@ -107,9 +107,7 @@ class Laplacian(EuclideanKernel):
     mean_: float | None = field(default=None, init=False, repr=False)
 
     def from_distances(self, D: Matrix) -> Matrix:
-        K = np.sqrt(D)
-        K *= -np.sqrt(self.rate)
-        return np.exp(K, out=K)
+        return exp_scaled(np.sqrt(D), -float(np.sqrt(self.rate)))
 
 
 @dataclass

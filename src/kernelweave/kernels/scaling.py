@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._part import Part
-from kernelweave._typing import Matrix
+from kernelweave._typing import Matrix, Vector
 from kernelweave.kernels.fitted_scaling import (
     Centered,
     Chained,
@@ -30,6 +30,10 @@ class Scaling(Part, ABC):
     def fit(self, K: Matrix) -> FittedScaling:
         """Learn from the training Gram ``K`` and return what applies it."""
 
+    def fit_diagonal(self, diagonal: Vector) -> FittedScaling | None:  # noqa: ARG002 - some need all of K
+        """Learn from the diagonal of the training Gram alone; None where that is not enough."""
+        return None
+
 
 @dataclass
 class UnitTrace(Scaling):
@@ -49,7 +53,10 @@ class UnitTrace(Scaling):
     """
 
     def fit(self, K: Matrix) -> FittedScaling:
-        return Multiplied(inverse(np.trace(K)))
+        return self.fit_diagonal(np.diagonal(K))
+
+    def fit_diagonal(self, diagonal: Vector) -> FittedScaling:
+        return Multiplied(inverse(diagonal.sum()))
 
 
 @dataclass
@@ -70,7 +77,10 @@ class UnitMean(Scaling):
     """
 
     def fit(self, K: Matrix) -> FittedScaling:
-        return Multiplied(inverse(np.diagonal(K).mean()))
+        return self.fit_diagonal(np.diagonal(K))
+
+    def fit_diagonal(self, diagonal: Vector) -> FittedScaling:
+        return Multiplied(inverse(diagonal.mean()))
 
 
 @dataclass
@@ -91,7 +101,10 @@ class UnitDiagonal(Scaling):
     """
 
     def fit(self, K: Matrix) -> FittedScaling:
-        return Spherical(inverse_lengths(np.diagonal(K)))
+        return self.fit_diagonal(np.diagonal(K))
+
+    def fit_diagonal(self, diagonal: Vector) -> FittedScaling:
+        return Spherical(inverse_lengths(diagonal))
 
 
 @dataclass
@@ -175,6 +188,16 @@ class Chain(Scaling):
             links.append(scaling.fit(K))
             if position + 1 < len(self.scalings):  # nobody learns from the last one's result
                 K = links[-1].train(K)
+        return Chained(tuple(links))
+
+    def fit_diagonal(self, diagonal: Vector) -> FittedScaling | None:
+        links = []
+        for scaling in self.scalings:
+            link = scaling.fit_diagonal(diagonal)
+            if link is None:
+                return None
+            links.append(link)
+            diagonal = link.train_diagonal(diagonal)
         return Chained(tuple(links))
 
 

@@ -1,0 +1,80 @@
+// Compiled without reassociation: rounding to whole numbers below works by adding a large number and relies on it.
+#include "radial.hpp"
+
+#include <cstdint>
+#include <cstring>
+
+#include "dispatch.hpp"
+
+namespace kernelweave {
+namespace {
+
+constexpr double kShift = 6755399441055744.0;  // 1.5 * 2^52: x + kShift has round(x) in its last bits
+constexpr double kLog2e = 1.4426950408889634;
+constexpr double kLn2High = 0.6931471803691238;  // ends in zeros, so that its products are exact
+constexpr double kLn2Low = 1.9082149292705877e-10;
+constexpr double kLowest = -708.0, kHighest = 709.0;
+
+inline double from_bits(std::uint64_t bits) {
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+inline std::uint64_t to_bits(double value) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+// exp(x) = 2^k exp(r) with |r| <= ln(2)/2, where thirteen terms of the series reach the last digit.
+inline double exp_one(double x) {
+    const double clipped = x < kLowest ? kLowest : (x > kHighest ? kHighest : x);
+    const double shifted = clipped * kLog2e + kShift;
+    const double k = shifted - kShift;
+    const double r = (clipped - k * kLn2High) - k * kLn2Low;
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    const double power = from_bits((to_bits(shifted) << 52) + (std::uint64_t{1023} << 52));
+    return x < kLowest ? 0.0 : p * power;
+}
+
+KERNELWEAVE_CLONES void exp_all(const double* d, double factor, double* out, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i) out[i] = exp_one(factor * d[i]);
+}
+
+KERNELWEAVE_CLONES void add_squares(double x, const double* z, double* out, std::size_t width) {
+    for (std::size_t j = 0; j < width; ++j) {
+        const double difference = x - z[j];
+        out[j] += difference * difference;
+    }
+}
+
+}  // namespace
+
+void exp_scaled(const double* d, double factor, double* out, std::size_t length) {
+    exp_all(d, factor, out, length);
+}
+
+void squared_distances(const double* x, const double* z, std::size_t rows, std::size_t columns, std::size_t width,
+                       double* out) {
+    for (std::size_t i = 0; i < rows; ++i) {
+        double* row = out + i * width;
+        std::memset(row, 0, width * sizeof(double));
+        for (std::size_t k = 0; k < columns; ++k) add_squares(x[i * columns + k], z + k * width, row, width);
+    }
+}
+
+}  // namespace kernelweave

@@ -1,0 +1,117 @@
+"""Gram matrices whose entries are made again for every pass, a few rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from kernelweave import _core
+from kernelweave._threads import shared_out
+from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.gram.rounding import of_arithmetic
+from kernelweave.gram.source import Source, centring, largest_entries
+
+
+class LazyGrams:
+    """M float64 kernels of which only a few rows exist at any time.
+
+    Entries are those of the kernels themselves, so bounds drawn from them speak of the originals. Only the
+    combined matrix is held in full; ``dtype`` is its type, and with float32 it counts as rounded.
+
+    Parameters
+    ----------
+    sources : where the rows come from.
+    centre : answer as if every kernel were centred, for coefficients that sum to zero.
+    shifts : the centring of another stack of the same kernels, if it is known.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        n_kernels: int,
+        n_samples: int,
+        *,
+        centre: bool = False,
+        dtype: str = "float64",
+        n_threads: int = 1,
+        shifts: Matrix | None = None,
+    ) -> None:
+        self.sources, self.n_kernels, self.n_samples = tuple(sources), n_kernels, n_samples
+        self.centred, self.dtype, self.n_threads = centre, np.dtype(dtype), n_threads
+        self._shifts = shifts
+
+    @cached_property
+    def shifts(self) -> Matrix:
+        if not self.centred:
+            return np.zeros((self.n_kernels, self.n_samples))
+        return (
+            centring(self.sources, self.n_kernels, self.n_samples) if self._shifts is None else self._shifts
+        )
+
+    @cached_property
+    def sizes(self) -> Vector:
+        return largest_entries(self.sources, self.n_kernels)
+
+    @property
+    def errors(self) -> Vector:
+        return of_arithmetic(self.sizes, self.n_samples)
+
+    @property
+    def is_rounded(self) -> bool:
+        return self.dtype == np.float32
+
+    def combine(self, eta: Vector) -> AnyArray:
+        n = self.n_samples
+        K = np.empty((n, n), dtype=self.dtype)
+        shift = eta @ self.shifts if self.centred else np.zeros(n)
+        active = [source for source in self.sources if eta[list(source.kernels)].any()]
+        step = min((source.step for source in active), default=n)
+        starts = range(0, n, step)
+
+        def fill(share: Sequence[int]) -> None:
+            total, term = np.empty((2, step, n))
+            for start in share:
+                rows = slice(start, min(start + step, n))
+                acc, part = (buffer[: rows.stop - start, : rows.stop] for buffer in (total, term))
+                acc[:] = -(shift[rows, None] + shift[: rows.stop])
+                for source in active:
+                    for m, block in source.block(rows, rows.stop):
+                        if eta[m] != 0.0:
+                            np.multiply(block, eta[m], out=part)
+                            acc += part
+                K[rows, : rows.stop] = acc
+
+        shared_out(fill, starts, self.n_threads)
+        _core.mirror(K, self.n_threads)
+        return K
+
+    def images(self, coef: AnyArray) -> AnyArray:
+        V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
+        shares: list[AnyArray] = []
+
+        def add(share: Sequence[tuple[Source, slice]]) -> None:
+            out = np.zeros((self.n_kernels, *V.shape))
+            for source, rows in share:
+                for m, block in source.block(rows, rows.stop):
+                    _core.add_images(block, rows.start, V, out[m])
+            shares.append(out)
+
+        tasks = [(source, rows) for source in self.sources for rows in source.blocks()]
+        shared_out(add, tasks, self.n_threads)
+        out = shares[0]
+        for share in shares[1:]:
+            out += share
+        if self.centred:  # K V - 1 (shift'V) - shift (1'V), and the coefficients sum to zero
+            out -= (self.shifts @ V.T)[:, :, None]
+        return np.ascontiguousarray(out.transpose(0, 2, 1)).reshape(self.n_kernels, *coef.shape)
+
+    def energies(self, coef: AnyArray) -> Vector:
+        images = self.images(coef).reshape(self.n_kernels, -1)
+        return np.asarray(0.5 * images @ coef.ravel())
+
+    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        if not self.centred:
+            return np.zeros(coef.shape[1:])
+        return np.asarray((eta @ self.shifts) @ coef)

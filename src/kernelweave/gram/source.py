@@ -1,0 +1,98 @@
+"""Where the entries of Gram matrices come from: kernels that are made together, a few rows at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kernelweave import _core
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+
+# Rows are made in blocks of about this many entries: 2 MB, which a thread keeps in its cache.
+ENTRIES = 1 << 18
+# Samples whose mean stands in for the mean of all when kernels are centred.
+REFERENCES = 16
+
+
+class Source(ABC):
+    """One or more symmetric kernels of the same samples, whose entries are made when asked for.
+
+    Subclasses may be asked from several threads at once.
+    """
+
+    def __init__(self, kernels: Sequence[int], n_samples: int) -> None:
+        self.kernels = tuple(kernels)
+        self.n_samples = n_samples
+
+    @abstractmethod
+    def block(self, rows: slice | Indices, width: int) -> Iterator[tuple[int, Matrix]]:
+        """Yield (m, K_m[rows, :width]) for each of its kernels, float64; read only."""
+
+    @abstractmethod
+    def diagonals(self) -> Iterator[tuple[int, Vector]]:
+        """Yield (m, diagonal of K_m) for each of its kernels."""
+
+    @property
+    def step(self) -> int:
+        """How many rows to ask for at a time."""
+        return max(1, ENTRIES // max(self.n_samples, 1))
+
+    def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
+        """Write K_m[i, j] - shifts[m, i] - shifts[m, j] of these rows to the triangles packed[m]."""
+        for m, K in self.block(rows, rows.stop):
+            _core.pack(K, rows.start, shifts[m], packed[m])
+
+    def check(self) -> None:  # noqa: B027 - most make their entries themselves
+        """Raise ValueError unless what comes from outside is a kernel; `pack` and `settle` do so too."""
+
+    def settle(self) -> bool:
+        """Judge what was read; False asks for `pack` once more, after a matrix had to be mended."""
+        return True
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield all rows in blocks."""
+        for start in range(0, self.n_samples, self.step):
+            yield slice(start, min(start + self.step, self.n_samples))
+
+
+class ArraySource(Source):
+    """One kernel that exists as a float64 matrix."""
+
+    def __init__(self, kernel: int, K: Matrix) -> None:
+        super().__init__((kernel,), int(K.shape[0]))
+        self._K = K
+
+    def block(self, rows: slice | Indices, width: int) -> Iterator[tuple[int, Matrix]]:
+        block = self._K[rows, :width]
+        in_rows = block.strides[1] == block.itemsize
+        yield self.kernels[0], block if in_rows else np.ascontiguousarray(block)
+
+    def diagonals(self) -> Iterator[tuple[int, Vector]]:
+        yield self.kernels[0], np.diagonal(self._K)
+
+
+def largest_entries(sources: Sequence[Source], n_kernels: int) -> Vector:
+    """Return the largest diagonal entry of each kernel, which bounds all its entries."""
+    sizes = np.zeros(n_kernels)
+    for source in sources:
+        for m, diagonal in source.diagonals():
+            sizes[m] = np.abs(diagonal).max()
+    return sizes
+
+
+def centring(sources: Sequence[Source], n_kernels: int, n_samples: int) -> Matrix:
+    r"""Return one row r_m of shifts per kernel, with which K_ij - r_i - r_j is a centred kernel.
+
+    It is the kernel of φ(x) - μ with μ the mean of a few samples, spread over all, for which a few rows of K
+    are enough. To a machine whose coefficients sum to zero it is the same kernel whatever μ.
+    """
+    chosen = np.unique(np.linspace(0, n_samples - 1, min(n_samples, REFERENCES)).astype(np.intp))
+    shifts = np.empty((n_kernels, n_samples))
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found when it is packed
+        for source in sources:
+            for m, K in source.block(chosen, n_samples):
+                means = K.mean(axis=0)
+                shifts[m] = means - 0.5 * means[chosen].mean()
+    return shifts
