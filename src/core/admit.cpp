@@ -36,6 +36,7 @@ AdmitReport admit(const double* K, std::size_t n, std::size_t start, std::size_t
     double asymmetry = 0.0;
     for (std::size_t i = start; i < stop; ++i) {
         const double* row = K + i * n;
+        if (out != nullptr && i + 1 < stop) fetch_ahead(row + n, n);
         const RowReport report = inspect_row(row, roots, roots[i], left, right, n);
         broken |= report.broken;
         asymmetry += left[i] * report.right - right[i] * report.left;

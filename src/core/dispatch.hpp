@@ -10,3 +10,18 @@
 #else
 #define KERNELWEAVE_CLONES
 #endif
+
+namespace kernelweave {
+
+// Ask for the doubles of a row that is read next: rows of a triangle are short, and the processor only guesses the
+// continuation of long reads.
+inline void fetch_ahead(const double* row, std::size_t length) {
+#if defined(__GNUC__)
+    for (std::size_t j = 0; j < length; j += 8) __builtin_prefetch(row + j, 0, 2);
+#else
+    (void)row;
+    (void)length;
+#endif
+}
+
+}  // namespace kernelweave

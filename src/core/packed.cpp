@@ -95,14 +95,18 @@ void mirror(T* K, std::size_t n, int n_threads) {
 
 template <class T>
 void pack(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* shift, T* out) {
-    for (std::size_t i = start; i < stop; ++i)
-        round_row(K + (i - start) * stride, shift, shift[i], out + triangle(i), i + 1);
+    for (std::size_t i = start; i < stop; ++i) {
+        const double* row = K + (i - start) * stride;
+        if (i + 1 < stop) fetch_ahead(row + stride, i + 2);
+        round_row(row, shift, shift[i], out + triangle(i), i + 1);
+    }
 }
 
 void add_images(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* V,
                 std::size_t n_columns, std::size_t n, double* out) {
     for (std::size_t i = start; i < stop; ++i) {
         const double* row = K + (i - start) * stride;
+        if (i + 1 < stop) fetch_ahead(row + stride, i + 2);
         for (std::size_t c = 0; c < n_columns; ++c) {
             const double* v = V + c * n;
             double* image = out + c * n;

@@ -11,3 +11,5 @@ Vector: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 AnyArray: TypeAlias = NDArray[Any]
+# Some samples: a range of them, or their places.
+Span: TypeAlias = slice | Indices

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._typing import Indices, Matrix, Vector
+from kernelweave._typing import Indices, Matrix, Span, Vector
 from kernelweave.bank.blocks import Block, PairwiseBlock
+from kernelweave.bank.sources import RowSource, WholeSource
 from kernelweave.bank.tables import is_sparse
 from kernelweave.gram import Source
 from kernelweave.kernels import Kernel, Scaling
@@ -100,12 +101,12 @@ class FittedBank:
                 found.append(RowSource(self, m, item.block))
         return found
 
-    def rows(self, m: int, pairs: Pairs, rows: slice | Indices, width: int) -> Matrix:
-        """Return rows of the scaled training Gram of kernel m, given their pairs with the first samples."""
+    def block(self, m: int, pairs: Pairs, rows: Span, columns: Span) -> Matrix:
+        """Return a block of the scaled training Gram of kernel m, given its pairs of samples."""
         learnt = self._learnt[m]
         assert learnt is not None
         K = self._matrix(m, learnt.kernel, pairs)
-        return K if learnt.scaling is None else learnt.scaling.block(K, rows, width)
+        return K if learnt.scaling is None else learnt.scaling.block(K, rows, columns)
 
     def gram(self, m: int) -> Matrix:
         """Return the scaled training Gram of kernel m as a whole."""
@@ -232,40 +233,3 @@ class FittedBank:
                 f"{self.view_names[m]!r}, or use a kernel that does not grow so fast."
             )
         return K
-
-
-class RowSource(Source):
-    """Kernels of one block of features: their rows are made together, from the distances they share."""
-
-    def __init__(self, bank: FittedBank, kernel: int, place: int) -> None:
-        super().__init__((kernel,), bank.n_samples)
-        self.place = place
-        self._bank = bank
-
-    def block(self, rows: slice | Indices, width: int) -> Iterator[tuple[int, Matrix]]:
-        X = self._bank.training(self.place)
-        pairs = Pairs(X[rows], X[:width])
-        for m in self.kernels:
-            yield m, self._bank.rows(m, pairs, rows, width)
-
-    def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        for m in self.kernels:
-            yield m, self._bank.diagonal(m)
-
-
-class WholeSource(Source):
-    """A kernel whose training Gram is made as a whole, because it has to be checked."""
-
-    def __init__(self, bank: FittedBank, kernel: int) -> None:
-        super().__init__((kernel,), bank.n_samples)
-        self._bank = bank
-
-    @property
-    def step(self) -> int:
-        return self.n_samples
-
-    def block(self, rows: slice | Indices, width: int) -> Iterator[tuple[int, Matrix]]:
-        yield self.kernels[0], self._bank.gram(self.kernels[0])[rows, :width]
-
-    def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        yield self.kernels[0], self._bank.diagonal(self.kernels[0])

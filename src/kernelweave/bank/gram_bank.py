@@ -85,8 +85,8 @@ class GramBank:
     def is_rounded(self) -> bool:
         return self.stack.is_rounded
 
-    def combine(self, eta: Vector) -> AnyArray:
-        return self.stack.combine(eta)
+    def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
+        return self.stack.combine(eta, out)
 
     def images(self, coef: AnyArray) -> AnyArray:
         return self.stack.images(coef)
@@ -110,6 +110,7 @@ class GramBank:
             centre=self.centre,
             n_threads=self.n_threads,
             shifts=self.stack.shifts,
+            sizes=self.stack.sizes,
         )
         return replace(self, stack=stack)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._part import Part
-from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
 from kernelweave.bank.views import Views
 from kernelweave.gram import ArraySource, Source
 from kernelweave.kernels import Scaling
@@ -221,9 +221,11 @@ class ScaledSource(ArraySource):
         super().__init__(kernel, K)
         self._scaling = scaling
 
-    def block(self, rows: slice | Indices, width: int) -> Iterator[tuple[int, Matrix]]:
-        for m, K in super().block(rows, width):
-            yield m, K if self._scaling is None else self._scaling.block(K, rows, width)
+    def block(
+        self, rows: Span, columns: Span, which: Container[int] | None = None
+    ) -> Iterator[tuple[int, Matrix]]:
+        for m, K in super().block(rows, columns, which):
+            yield m, K if self._scaling is None else self._scaling.block(K, rows, columns)
 
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
         for m, diagonal in super().diagonals():
@@ -237,6 +239,10 @@ class UncheckedSource(ArraySource):
         super().__init__(kernel, K)
         self._bank = bank
         self._inspection: Inspection | None = Inspection(K, tolerance)
+
+    def diagonals(self) -> Iterator[tuple[int, Vector]]:
+        seen = self._inspection
+        yield from super().diagonals() if seen is None else [(self.kernels[0], seen.diagonal)]
 
     def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
         (m,), seen = self.kernels, self._inspection

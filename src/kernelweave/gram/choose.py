@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from kernelweave.gram.joined import JoinedGrams
 from kernelweave.gram.lazy import LazyGrams
-from kernelweave.gram.memory import budget, dense_bytes, human, packed_bytes
+from kernelweave.gram.low_rank import Basis, LowRankGrams, find_basis, renumbered_bases
+from kernelweave.gram.memory import DOUBLE, SINGLE, budget, human, lazy_bytes, packed_bytes
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import GramStack
-from kernelweave.gram.source import Source
+from kernelweave.gram.source import Source, renumbered
 
 # Rounding to float32 costs up to about 1e-5 of the objective; below this tolerance float64 is needed.
 FLOAT32_TOL = 1e-4
 # Problems with fewer numbers than this fit in cache: float64 costs nothing there.
 SMALL = 2_000_000
+# From here on a basis of the single variables is found faster than their matrices are made, and its rank may be
+# this share of the samples.
+MANY, RANKS = 4_000, 16
 DTYPES = ("auto", "float32", "float64")
 
 
@@ -26,22 +32,6 @@ def wish(n_samples: int, n_kernels: int, tol: float, dtype: str) -> str:
     if dtype != "auto":
         return dtype
     return "float32" if tol >= FLOAT32_TOL and n_kernels * n_samples**2 > SMALL else "float64"
-
-
-def precision(n_samples: int, n_kernels: int, tol: float, dtype: str, memory_limit: float | None) -> str:
-    """Return the dtype to store in, or refuse with the numbers when nothing fits the memory limit."""
-    wanted = wish(n_samples, n_kernels, tol, dtype)
-    limit = budget(memory_limit)
-    need = {name: packed_bytes(n_samples, n_kernels, np.dtype(name).itemsize) for name in DTYPES[1:]}
-    if need[wanted] <= limit:
-        return wanted
-    if dtype == "auto" and tol >= FLOAT32_TOL and need["float32"] <= limit:
-        return "float32"
-    raise MemoryError(
-        f"{n_kernels} kernels of {n_samples} samples need {human(need[wanted])} in {wanted} "
-        f"({human(need['float32'])} in float32), but {human(limit)} may be used: raise memory_limit, use "
-        "fewer kernels or samples, or dtype='float32' with tol >= 1e-4."
-    )
 
 
 def store(
@@ -58,16 +48,86 @@ def store(
 ) -> GramStack:
     """Hold the kernels the way their size, the tolerance and the memory limit ask for.
 
+    In this order: by reference where matrices exist and float64 is wanted; many samples in few variables by
+    their small basis, if rounding is allowed; what is left packed; made again for every pass where that does
+    not fit; and if not even the combined matrix fits, nothing is taken.
     ``in_memory`` says that the matrices exist already: then float64 keeps references and copies nothing.
     """
-    by_reference = in_memory and wish(n_samples, n_kernels, tol, dtype) == "float64"
-    if by_reference and dense_bytes(n_samples, n_kernels) <= budget(memory_limit):
-        return LazyGrams(_settled(sources()), n_kernels, n_samples, centre=centre, n_threads=n_threads)
-    chosen = precision(n_samples, n_kernels, tol, dtype, memory_limit)
-    return PackedGrams.pack(sources(), n_kernels, n_samples, chosen, centre, n_threads)
+    wanted, limit = wish(n_samples, n_kernels, tol, dtype), budget(memory_limit)
+    how = {"centre": centre, "n_threads": n_threads}
+    if in_memory and wanted == "float64" and lazy_bytes(n_samples, n_kernels, DOUBLE) <= limit:
+        return LazyGrams(_checked(sources()), n_kernels, n_samples, **how)
+    chosen = packing(n_samples, n_kernels, tol, dtype, limit)
+    if chosen is None and lazy_bytes(n_samples, n_kernels, np.dtype(wanted).itemsize) > limit:
+        raise MemoryError(_refusal(n_samples, n_kernels, wanted, limit))
+    rounded = (chosen or wanted) == "float32"
+    rest, bases = list(sources()), []
+    if rounded and dtype == "auto" and n_samples >= MANY:
+        rest, bases = _split(rest, n_samples // RANKS)
+    if not bases:
+        if chosen is not None:
+            return PackedGrams.pack(rest, n_kernels, n_samples, chosen, **how)
+        return LazyGrams(_checked(rest), n_kernels, n_samples, dtype=wanted, **how)
+    return _joined(rest, bases, n_samples, n_kernels, limit, how)
 
 
-def _settled(sources: Sequence[Source]) -> Sequence[Source]:
+def wish(n_samples: int, n_kernels: int, tol: float, dtype: str) -> str:
+    """Return the dtype that size and tolerance ask for, memory aside."""
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}; got {dtype!r}.")
+    if dtype != "auto":
+        return dtype
+    return "float32" if tol >= FLOAT32_TOL and n_kernels * n_samples**2 > SMALL else "float64"
+
+
+def packing(n_samples: int, n_kernels: int, tol: float, dtype: str, limit: int) -> str | None:
+    """Return the dtype to pack all kernels in, or None when no packing fits the limit."""
+    wanted = wish(n_samples, n_kernels, tol, dtype)
+    need = {name: packed_bytes(n_samples, n_kernels, np.dtype(name).itemsize) for name in DTYPES[1:]}
+    if need[wanted] <= limit:
+        return wanted
+    return "float32" if dtype == "auto" and tol >= FLOAT32_TOL and need["float32"] <= limit else None
+
+
+def _split(sources: list[Source], max_rank: int) -> tuple[list[Source], list[Basis]]:
+    """Return the sources without a small basis, and the bases of the others."""
+    rest, bases = [], []
+    for source in sources:
+        basis = find_basis(source, max_rank) if source.is_smooth else None
+        if basis is None:
+            rest.append(source)
+        else:
+            bases.append(basis)
+    return rest, bases
+
+
+def _joined(
+    rest: list[Source], bases: list[Basis], n_samples: int, n_kernels: int, limit: int, how: dict[str, Any]
+) -> GramStack:
+    """Hold some kernels by their bases, and the others packed, or made again where that does not fit."""
+    low = np.sort([m for basis in bases for m in basis.kernels])
+    others = np.setdiff1d(np.arange(n_kernels), low)
+    small = LowRankGrams(renumbered_bases(bases), n_samples, **how)
+    if not rest:
+        return small
+    sources = renumbered(rest)
+    if packed_bytes(n_samples, others.size, SINGLE) <= limit:
+        large: GramStack = PackedGrams.pack(sources, others.size, n_samples, "float32", **how)
+    else:
+        large = LazyGrams(_checked(sources), others.size, n_samples, dtype="float32", **how)
+    return JoinedGrams(large, [small], [others, low], how["n_threads"])
+
+
+def _checked(sources: Sequence[Source]) -> Sequence[Source]:
     for source in sources:
         source.check()
     return sources
+
+
+def _refusal(n_samples: int, n_kernels: int, wanted: str, limit: int) -> str:
+    least = {name: lazy_bytes(n_samples, n_kernels, np.dtype(name).itemsize) for name in DTYPES[1:]}
+    return (
+        f"{n_kernels} kernels of {n_samples} samples need {human(least[wanted])} in {wanted} even when only "
+        f"their combination is held ({human(least['float32'])} in float32), but {human(limit)} may be used: "
+        "raise memory_limit, use fewer samples, or dtype='float32' with tol >= 1e-4."
+    )

@@ -24,7 +24,7 @@ class LazyGrams:
     ----------
     sources : where the rows come from.
     centre : answer as if every kernel were centred, for coefficients that sum to zero.
-    shifts : the centring of another stack of the same kernels, if it is known.
+    shifts, sizes : those of another stack of the same kernels, if it is known.
     """
 
     def __init__(
@@ -37,10 +37,11 @@ class LazyGrams:
         dtype: str = "float64",
         n_threads: int = 1,
         shifts: Matrix | None = None,
+        sizes: Vector | None = None,
     ) -> None:
         self.sources, self.n_kernels, self.n_samples = tuple(sources), n_kernels, n_samples
         self.centred, self.dtype, self.n_threads = centre, np.dtype(dtype), n_threads
-        self._shifts = shifts
+        self._shifts, self._sizes = shifts, sizes
 
     @cached_property
     def shifts(self) -> Matrix:
@@ -52,7 +53,7 @@ class LazyGrams:
 
     @cached_property
     def sizes(self) -> Vector:
-        return largest_entries(self.sources, self.n_kernels)
+        return largest_entries(self.sources, self.n_kernels) if self._sizes is None else self._sizes
 
     @property
     def errors(self) -> Vector:
@@ -62,30 +63,36 @@ class LazyGrams:
     def is_rounded(self) -> bool:
         return self.dtype == np.float32
 
-    def combine(self, eta: Vector) -> AnyArray:
-        n = self.n_samples
-        K = np.empty((n, n), dtype=self.dtype)
-        shift = eta @ self.shifts if self.centred else np.zeros(n)
-        active = [source for source in self.sources if eta[list(source.kernels)].any()]
-        step = min((source.step for source in active), default=n)
-        starts = range(0, n, step)
-
-        def fill(share: Sequence[int]) -> None:
-            total, term = np.empty((2, step, n))
-            for start in share:
-                rows = slice(start, min(start + step, n))
-                acc, part = (buffer[: rows.stop - start, : rows.stop] for buffer in (total, term))
-                acc[:] = -(shift[rows, None] + shift[: rows.stop])
-                for source in active:
-                    for m, block in source.block(rows, rows.stop):
-                        if eta[m] != 0.0:
-                            np.multiply(block, eta[m], out=part)
-                            acc += part
-                K[rows, : rows.stop] = acc
-
-        shared_out(fill, starts, self.n_threads)
+    def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
+        K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out
+        K.fill(0.0)
+        self.add(eta, K)
         _core.mirror(K, self.n_threads)
         return K
+
+    def add(self, eta: Vector, K: AnyArray) -> None:
+        """Add Σ eta_m K_m to the lower triangle of K."""
+        n = self.n_samples
+        shift = eta @ self.shifts if self.centred else np.zeros(n)
+        which = set(np.flatnonzero(eta).tolist())
+        active = [source for source in self.sources if not which.isdisjoint(source.kernels)]
+        step = min((source.step for source in active), default=n)
+
+        def fill(share: Sequence[int]) -> None:
+            total, term = np.empty((2, step * n))
+            for start in share:
+                rows = slice(start, min(start + step, n))
+                shape = (rows.stop - start, rows.stop)
+                acc, part = (buffer[: shape[0] * shape[1]].reshape(shape) for buffer in (total, term))
+                np.add(shift[rows, None], shift[: rows.stop], out=acc)
+                np.negative(acc, out=acc)
+                for source in active:
+                    for m, block in source.block(rows, slice(0, rows.stop), which):
+                        np.multiply(block, eta[m], out=part)
+                        acc += part
+                K[rows, : rows.stop] += acc
+
+        shared_out(fill, range(0, n, step), self.n_threads)
 
     def images(self, coef: AnyArray) -> AnyArray:
         V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
@@ -94,7 +101,7 @@ class LazyGrams:
         def add(share: Sequence[tuple[Source, slice]]) -> None:
             out = np.zeros((self.n_kernels, *V.shape))
             for source, rows in share:
-                for m, block in source.block(rows, rows.stop):
+                for m, block in source.block(rows, slice(0, rows.stop)):
                     _core.add_images(block, rows.start, V, out[m])
             shares.append(out)
 

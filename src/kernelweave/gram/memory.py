@@ -7,25 +7,27 @@ from pathlib import Path
 
 # Of what the system says is free; the rest is for everybody else.
 SHARE_OF_FREE = 0.8
-DOUBLE = 8
+SINGLE, DOUBLE = 4, 8
+# Blocks of rows that the threads make and keep for a moment.
+ROWS = 32 << 20
 # Where the system does not say, nothing is refused.
 UNKNOWN = 1 << 62
 
 
 def packed_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
-    """Return the bytes of a packed stack together with what a solver holds beside it.
-
-    That is the triangles, the row means and images of every kernel, the matrices being computed and
-    converted, and the combined one.
-    """
+    """Return the bytes of a packed stack together with what a solver holds beside it."""
     triangle = n_samples * (n_samples + 1) // 2
-    per_kernel = triangle * itemsize + 2 * n_samples * DOUBLE
-    return n_kernels * per_kernel + n_samples**2 * (4 * DOUBLE + itemsize)
+    return n_kernels * triangle * itemsize + lazy_bytes(n_samples, n_kernels, itemsize)
 
 
-def dense_bytes(n_samples: int, n_kernels: int) -> int:
-    """Return the extra bytes of a stack held by reference: images and the combined matrix."""
-    return n_kernels * n_samples * DOUBLE + 2 * n_samples**2 * DOUBLE
+def lazy_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
+    """Return the bytes of what a solver holds beside the kernels.
+
+    That is the combined matrix, the rows being made, and per kernel its shift and the images of a few vectors
+    for every thread.
+    """
+    per_kernel = 8 * n_samples * DOUBLE
+    return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS
 
 
 def free_bytes() -> int:

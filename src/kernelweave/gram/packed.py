@@ -53,7 +53,7 @@ class PackedGrams:
         sizes = largest_entries(sources, n_kernels)
         shifts = np.zeros((n_kernels, n_samples))
         if centre:
-            shifts = centring(sources, n_kernels, n_samples)
+            shifts = centring(sources, n_kernels, n_samples, n_threads)
 
         def convert(share: Sequence[tuple[Source, slice]]) -> None:
             for source, rows in share:
@@ -81,8 +81,9 @@ class PackedGrams:
     def is_rounded(self) -> bool:
         return self.packed.dtype == np.float32
 
-    def combine(self, eta: Vector) -> AnyArray:
-        K = np.empty((self.n_samples, self.n_samples), dtype=self.packed.dtype)
+    def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
+        shape = (self.n_samples, self.n_samples)
+        K = np.empty(shape, dtype=self.packed.dtype) if out is None else out
         _core.combine(self.packed, np.ascontiguousarray(eta), K, self.n_threads)
         return K
 

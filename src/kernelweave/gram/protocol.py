@@ -36,8 +36,8 @@ class GramStack(Protocol):
         """Whether storing rounded the matrices: bounds drawn from them are not those of the originals."""
         ...
 
-    def combine(self, eta: Vector) -> AnyArray:
-        """Return K(eta) = Σ eta_m K_m."""
+    def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
+        """Return K(eta) = Σ eta_m K_m; ``out``, an earlier answer, may be overwritten with it."""
         ...
 
     def images(self, coef: AnyArray) -> AnyArray:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave._threads import shared_out
+from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
 
 # Rows are made in blocks of about this many entries: 2 MB, which a thread keeps in its cache.
 ENTRIES = 1 << 18
@@ -27,12 +28,19 @@ class Source(ABC):
         self.n_samples = n_samples
 
     @abstractmethod
-    def block(self, rows: slice | Indices, width: int) -> Iterator[tuple[int, Matrix]]:
-        """Yield (m, K_m[rows, :width]) for each of its kernels, float64; read only."""
+    def block(
+        self, rows: Span, columns: Span, which: Container[int] | None = None
+    ) -> Iterator[tuple[int, Matrix]]:
+        """Yield (m, K_m[rows, columns]) for each of its kernels (or those of ``which``), float64; read only."""
 
     @abstractmethod
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
         """Yield (m, diagonal of K_m) for each of its kernels."""
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether a few samples may be enough to tell the kernels everywhere: worth trying for low rank."""
+        return False
 
     @property
     def step(self) -> int:
@@ -41,7 +49,7 @@ class Source(ABC):
 
     def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
         """Write K_m[i, j] - shifts[m, i] - shifts[m, j] of these rows to the triangles packed[m]."""
-        for m, K in self.block(rows, rows.stop):
+        for m, K in self.block(rows, slice(0, rows.stop)):
             _core.pack(K, rows.start, shifts[m], packed[m])
 
     def check(self) -> None:  # noqa: B027 - most make their entries themselves
@@ -64,13 +72,47 @@ class ArraySource(Source):
         super().__init__((kernel,), int(K.shape[0]))
         self._K = K
 
-    def block(self, rows: slice | Indices, width: int) -> Iterator[tuple[int, Matrix]]:
-        block = self._K[rows, :width]
+    def block(
+        self, rows: Span, columns: Span, which: Container[int] | None = None
+    ) -> Iterator[tuple[int, Matrix]]:
+        if which is not None and self.kernels[0] not in which:
+            return
+        block = self._K[rows][:, columns]
         in_rows = block.strides[1] == block.itemsize
         yield self.kernels[0], block if in_rows else np.ascontiguousarray(block)
 
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
         yield self.kernels[0], np.diagonal(self._K)
+
+
+class Renumbered(Source):
+    """A source whose kernels have other places in another, smaller stack."""
+
+    def __init__(self, source: Source, places: dict[int, int]) -> None:
+        super().__init__([places[m] for m in source.kernels], source.n_samples)
+        self._source, self._places = source, places
+        self._own = {place: m for m, place in places.items()}
+
+    @property
+    def step(self) -> int:
+        return self._source.step
+
+    def block(
+        self, rows: Span, columns: Span, which: Container[int] | None = None
+    ) -> Iterator[tuple[int, Matrix]]:
+        own = None if which is None else {self._own[p] for p in self.kernels if p in which}
+        for m, K in self._source.block(rows, columns, own):
+            yield self._places[m], K
+
+    def diagonals(self) -> Iterator[tuple[int, Vector]]:
+        for m, diagonal in self._source.diagonals():
+            yield self._places[m], diagonal
+
+
+def renumbered(sources: Sequence[Source]) -> list[Source]:
+    """Return the sources with their kernels counted from 0, in their order."""
+    places = {m: place for place, m in enumerate(sorted(m for source in sources for m in source.kernels))}
+    return [Renumbered(source, places) for source in sources]
 
 
 def largest_entries(sources: Sequence[Source], n_kernels: int) -> Vector:
@@ -82,17 +124,27 @@ def largest_entries(sources: Sequence[Source], n_kernels: int) -> Vector:
     return sizes
 
 
-def centring(sources: Sequence[Source], n_kernels: int, n_samples: int) -> Matrix:
+def reference_samples(n_samples: int) -> Indices:
+    """Return a few samples, spread over all."""
+    return np.unique(np.linspace(0, n_samples - 1, min(n_samples, REFERENCES)).astype(np.intp))
+
+
+def centring(sources: Sequence[Source], n_kernels: int, n_samples: int, n_threads: int = 1) -> Matrix:
     r"""Return one row r_m of shifts per kernel, with which K_ij - r_i - r_j is a centred kernel.
 
     It is the kernel of φ(x) - μ with μ the mean of a few samples, spread over all, for which a few rows of K
     are enough. To a machine whose coefficients sum to zero it is the same kernel whatever μ.
     """
-    chosen = np.unique(np.linspace(0, n_samples - 1, min(n_samples, REFERENCES)).astype(np.intp))
+    chosen = reference_samples(n_samples)
     shifts = np.empty((n_kernels, n_samples))
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found when it is packed
-        for source in sources:
-            for m, K in source.block(chosen, n_samples):
-                means = K.mean(axis=0)
-                shifts[m] = means - 0.5 * means[chosen].mean()
+
+    def fill(share: Sequence[Source]) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found when it is packed
+            for source in share:
+                for m, K in source.block(chosen, slice(0, n_samples)):
+                    means = weights @ K
+                    shifts[m] = means - 0.5 * (weights @ means[chosen])
+
+    weights = np.full(chosen.size, 1.0 / chosen.size)
+    shared_out(fill, sources, n_threads)
     return shifts

@@ -30,8 +30,8 @@ class Inspection:
     """
 
     def __init__(self, K: Matrix, tolerance: float = TOLERANCE) -> None:
-        self._diagonal = np.diagonal(K)
-        shifted = self._diagonal + _shift(K, tolerance)
+        self.diagonal = np.diagonal(K).copy()  # n reads far apart: once is enough
+        shifted = self.diagonal + tolerance * np.abs(self.diagonal).mean()
         # Also False when it holds NaN: then no root is taken.
         self._sound = bool(shifted.min() >= 0.0 and shifted.max() < np.inf)
         self.roots = np.sqrt(shifted) * (1.0 + tolerance) if self._sound else np.zeros(len(K))
@@ -45,9 +45,9 @@ class Inspection:
     @property
     def passed(self) -> bool:
         """Whether all rows together are plainly those of a Gram matrix."""
-        n = len(self._diagonal)
+        n = len(self.diagonal)
         # Sums of n^2 entries carry this much rounding even when the matrix is exactly symmetric.
-        rounding = 8.0 * n**1.5 * np.finfo(np.float64).eps * float(self._diagonal.max())
+        rounding = 8.0 * n**1.5 * np.finfo(np.float64).eps * float(self.diagonal.max())
         asymmetry = sum(difference for _, difference in self._reports)
         return self._sound and all(minors for minors, _ in self._reports) and abs(asymmetry) <= rounding
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._typing import Indices, Matrix, Vector
+from kernelweave._typing import Indices, Matrix, Span, Vector
 
 # Centring subtracts numbers of similar size: what is left below this share of them is rounding.
 CANCELLED = 1e-14
@@ -48,8 +48,8 @@ class FittedScaling(ABC):
         """Return scaled new rows ``K`` (new, training), given k(x, x) of the new samples where needed."""
 
     @abstractmethod
-    def block(self, K: Matrix, rows: slice | Indices, width: int) -> Matrix:
-        """Return the scaled block of the training Gram, given ``K``, its block [rows, :width]."""
+    def block(self, K: Matrix, rows: Span, columns: Span) -> Matrix:
+        """Return the scaled block of the training Gram, given ``K``, its block [rows, columns]."""
 
     @abstractmethod
     def train_diagonal(self, diagonal: Vector) -> Vector:
@@ -80,7 +80,7 @@ class Multiplied(FittedScaling):
     def rows(self, K: Matrix, diagonal: Vector | None = None) -> Matrix:  # noqa: ARG002
         return K * self.factor
 
-    def block(self, K: Matrix, rows: slice | Indices, width: int) -> Matrix:  # noqa: ARG002
+    def block(self, K: Matrix, rows: Span, columns: Span) -> Matrix:  # noqa: ARG002
         return K * self.factor if self.factor != 1.0 else K
 
     def train_diagonal(self, diagonal: Vector) -> Vector:
@@ -113,9 +113,9 @@ class Spherical(FittedScaling):
             raise ValueError("UnitDiagonal needs k(x, x) of the new samples; pass it as `diagonal`.")
         return K * inverse_lengths(diagonal)[:, None] * self.inverse_lengths
 
-    def block(self, K: Matrix, rows: slice | Indices, width: int) -> Matrix:
-        scaled = K * (self.inverse_lengths[rows, None] * self.inverse_lengths[:width])
-        return _with_diagonal(scaled, rows, self.train_diagonal(self.inverse_lengths))
+    def block(self, K: Matrix, rows: Span, columns: Span) -> Matrix:
+        scaled = K * (self.inverse_lengths[rows, None] * self.inverse_lengths[columns])
+        return _with_diagonal(scaled, rows, columns, self.train_diagonal(self.inverse_lengths))
 
     def train_diagonal(self, diagonal: Vector) -> Vector:  # noqa: ARG002
         return (self.inverse_lengths > 0.0).astype(np.float64)
@@ -160,10 +160,10 @@ class Centered(FittedScaling):
             return np.zeros_like(K)
         return np.asarray(K - K.mean(axis=1)[:, None] - self.column_means + self.mean)
 
-    def block(self, K: Matrix, rows: slice | Indices, width: int) -> Matrix:
+    def block(self, K: Matrix, rows: Span, columns: Span) -> Matrix:
         if self.vanishes:
             return np.zeros_like(K)
-        centred = K - (self.column_means[rows, None] + self.column_means[:width])
+        centred = K - (self.column_means[rows, None] + self.column_means[columns])
         centred += self.mean
         return centred
 
@@ -210,9 +210,9 @@ class Chained(FittedScaling):
             K = scaled
         return K
 
-    def block(self, K: Matrix, rows: slice | Indices, width: int) -> Matrix:
+    def block(self, K: Matrix, rows: Span, columns: Span) -> Matrix:
         for link in self.links:
-            K = link.block(K, rows, width)
+            K = link.block(K, rows, columns)
         return K
 
     def train_diagonal(self, diagonal: Vector) -> Vector:
@@ -237,11 +237,11 @@ class Chained(FittedScaling):
         return Chained(tuple(link.restricted(columns) for link in self.links))
 
 
-def _with_diagonal(block: Matrix, rows: slice | Indices, diagonal: Vector) -> Matrix:
-    """Return the block [rows, :width] with the exact values where it crosses the diagonal."""
-    here = np.arange(diagonal.size)[rows]
-    inside = here < block.shape[1]
-    block[np.flatnonzero(inside), here[inside]] = diagonal[here[inside]]
+def _with_diagonal(block: Matrix, rows: Span, columns: Span, diagonal: Vector) -> Matrix:
+    """Return the block [rows, columns] with the exact values where it crosses the diagonal."""
+    every = np.arange(diagonal.size)
+    here, row, column = np.intersect1d(every[rows], every[columns], return_indices=True)
+    block[row, column] = diagonal[here]
     return block
 
 

@@ -70,7 +70,7 @@ class Newton(Solver):
                 if idle == PATIENCE:  # the machine has no more digits to give
                     return "stalled"
                 continue
-            H = _curvature(point, damping)
+            H = _curvature(walk, point, damping)
             target = geometry.model_step(point.eta, point.h, H)
             reached, length = _search(walk, point, target)
             if reached is not None:
@@ -88,9 +88,9 @@ class Newton(Solver):
         return None
 
 
-def _curvature(point: Point, damping: float) -> Matrix:
+def _curvature(walk: Walk, point: Point, damping: float) -> Matrix:
     assert point.images is not None
-    H = point.machine.curvature(point.K, point.images)
+    H = point.machine.curvature(walk.matrix(point.eta), point.images)
     return np.asarray(H + damping * float(np.trace(H)) / H.shape[0] * np.eye(H.shape[0]))
 
 

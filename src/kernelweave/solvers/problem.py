@@ -45,7 +45,6 @@ class Point:
     """
 
     eta: Vector
-    K: AnyArray = field(repr=False)
     machine: Machine = field(repr=False)
     h: Vector
     images: AnyArray | None = field(repr=False)
@@ -73,6 +72,7 @@ class Walk:
         self._lower = LowerBound(problem.geometry)
         self._progress, self._images = progress, images
         self._coef = warm
+        self._K: tuple[Vector, AnyArray] | None = None
         self._start = time.perf_counter()
 
     @property
@@ -101,11 +101,19 @@ class Walk:
         open_gap = self.certificate.relative_gap if self.best is not None else 1.0
         return float(np.clip(0.1 * open_gap, 0.1 * self.tol, 1e-2))
 
+    def matrix(self, eta: Vector) -> AnyArray:
+        """Return K(eta). Only the last one is kept: it is the largest thing a walk holds."""
+        if self._K is None or not np.array_equal(self._K[0], eta):
+            out = None if self._K is None else self._K[1]
+            self._K = (eta, self.problem.bank.combine(eta, out))
+        return self._K[1]
+
     def visit(self, eta: Vector, inner_tol: float | None = None) -> Point:
         """Solve the machine at eta and account for it."""
         p = self.problem
-        K = p.bank.combine(eta)
-        machine = p.learner.solve(K, p.y, p.weight, self._coef, inner_tol or self.inner_tol())
+        machine = p.learner.solve(
+            self.matrix(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol()
+        )
         self._coef = machine.coef
         images = p.bank.images(machine.coef) if self._images else None
         h = p.bank.energies(machine.coef) if images is None else _energies(machine.coef, images)
@@ -113,7 +121,7 @@ class Walk:
         _require_psd(p.bank, machine, ceiling)
         slack = machine.slack(float(eta @ p.bank.errors))
         upper = p.geometry.value(eta) + machine.primal + slack
-        point = Point(eta, K, machine, h, images, upper, slack, ceiling)
+        point = Point(eta, machine, h, images, upper, slack, ceiling)
         self._lower.add(DualPoint(machine.coef, machine.linear, point.ceiling))
         if self.best is None or point.upper < self.best.upper:
             self.best = point
