@@ -6,6 +6,7 @@ from tests.reference.conic import conic_optimum
 from tests.reference.problems import duplicated_problem, random_problem, zero_kernel_problem
 
 import kernelweave.solvers as solvers
+import kernelweave.solvers.column_generation as column_generation
 from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, RidgeSimplex, Simplex, Uniform
 from kernelweave.gram import ArraySource, DenseGrams, PackedGrams
@@ -13,6 +14,7 @@ from kernelweave.learners import Hinge, SquaredHinge
 from kernelweave.solvers import (
     SOLVERS,
     BlockDescent,
+    ColumnGeneration,
     CuttingPlane,
     Newton,
     ProjectedGradient,
@@ -35,9 +37,15 @@ CASES = [
     (ProjectedGradient(tol=1e-4), ["simplex", "box", "ridge", "l2", "elastic"]),
     (ReducedGradient(tol=1e-4), ["simplex"]),
     (CuttingPlane(tol=1e-3), ["simplex", "box"]),
+    (ColumnGeneration(tol=1e-5), ["simplex", "box", "ridge"]),
 ]
 PAIRS = [(solver, name) for solver, names in CASES for name in names]
 IDS = [f"{type(solver).__name__}-{name}" for solver, name in PAIRS]
+
+
+@pytest.fixture(autouse=True)
+def few_at_a_time(monkeypatch):
+    monkeypatch.setattr(column_generation, "BATCH", 1)
 
 
 @pytest.fixture(scope="module")

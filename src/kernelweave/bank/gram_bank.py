@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.cross import combined
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.gram import GramStack, LazyGrams, store
+from kernelweave.gram import GramStack, LazyGrams, Subsets, store
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,12 @@ class GramBank:
 
     def energies(self, coef: AnyArray) -> Vector:
         return self.stack.energies(coef)
+
+    def subset(self, which: Indices) -> GramStack:
+        """Return these kernels alone, in this order, ready for many passes."""
+        if not isinstance(self.stack, Subsets):
+            raise TypeError(f"Kernels held as {type(self.stack).__name__} cannot be taken out one by one.")
+        return self.stack.subset(which)
 
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
         return self.stack.offset(eta, coef)

@@ -12,6 +12,7 @@ from kernelweave.geometry.protocol import (
     Polyhedral,
     Projects,
     Reduces,
+    Restricts,
     Reweights,
     WeightGeometry,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "PowerSimplex",
     "Projects",
     "Reduces",
+    "Restricts",
     "Reweights",
     "RidgeSimplex",
     "Simplex",

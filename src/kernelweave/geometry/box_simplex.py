@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +63,14 @@ class BoxSimplex(Geometry):
 
     def start(self, n_kernels: int) -> Vector:
         return np.full(n_kernels, 1.0 / n_kernels)
+
+    def restricted(self, n_kernels: int) -> BoxSimplex:
+        """Return the geometry of some of ``n_kernels`` kernels while the others stay at zero."""
+        return BoxSimplex(theta=self.cap(n_kernels))
+
+    def fewest(self, n_kernels: int) -> int:
+        """Return the least number of kernels in use."""
+        return math.ceil(1.0 / self.cap(n_kernels) - FEASIBILITY_SLACK)
 
     def project(self, z: Vector) -> Vector:
         return _capped.project(z, self.cap(len(z)))

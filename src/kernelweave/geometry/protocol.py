@@ -76,6 +76,19 @@ class Reduces(Protocol):
 
 
 @runtime_checkable
+class Restricts(Protocol):
+    """A geometry that leaves most kernels at zero: what column generation needs."""
+
+    def restricted(self, n_kernels: int) -> WeightGeometry:
+        """Return the geometry of some of ``n_kernels`` kernels while the others stay at zero."""
+        ...
+
+    def fewest(self, n_kernels: int) -> int:
+        """Return the least number of kernels in use."""
+        ...
+
+
+@runtime_checkable
 class Polyhedral(Protocol):
     """A geometry made of linear constraints, sum eta = 1 among them: what a linear master problem needs."""
 

@@ -46,6 +46,14 @@ class Simplex(Geometry):
     def start(self, n_kernels: int) -> Vector:
         return np.full(n_kernels, 1.0 / n_kernels)
 
+    def restricted(self, n_kernels: int) -> Simplex:  # noqa: ARG002 - it does not depend on M
+        """Return the geometry of some of ``n_kernels`` kernels while the others stay at zero."""
+        return self
+
+    def fewest(self, n_kernels: int) -> int:  # noqa: ARG002
+        """Return the least number of kernels in use."""
+        return 1
+
     def project(self, z: Vector) -> Vector:
         return _capped.project(z, 1.0)
 

@@ -1,10 +1,23 @@
-"""How Gram matrices are held: dense, packed or made again, float64 or float32, behind one protocol."""
+"""How Gram matrices are held: by reference, packed, by a small basis or made again; behind one protocol."""
 
 from kernelweave.gram.choose import store
 from kernelweave.gram.dense import DenseGrams
+from kernelweave.gram.joined import JoinedGrams
 from kernelweave.gram.lazy import LazyGrams
+from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
-from kernelweave.gram.protocol import GramStack
+from kernelweave.gram.protocol import GramStack, Subsets
 from kernelweave.gram.source import ArraySource, Source
 
-__all__ = ["ArraySource", "DenseGrams", "GramStack", "LazyGrams", "PackedGrams", "Source", "store"]
+__all__ = [
+    "ArraySource",
+    "DenseGrams",
+    "GramStack",
+    "JoinedGrams",
+    "LazyGrams",
+    "LowRankGrams",
+    "PackedGrams",
+    "Source",
+    "Subsets",
+    "store",
+]

@@ -19,19 +19,10 @@ from kernelweave.gram.source import Source, renumbered
 FLOAT32_TOL = 1e-4
 # Problems with fewer numbers than this fit in cache: float64 costs nothing there.
 SMALL = 2_000_000
-# From here on a basis of the single variables is found faster than their matrices are made, and its rank may be
-# this share of the samples.
+# From here on a basis of the single variables is found faster than their matrices are made; there may be one
+# pivot for this many samples.
 MANY, RANKS = 4_000, 16
 DTYPES = ("auto", "float32", "float64")
-
-
-def wish(n_samples: int, n_kernels: int, tol: float, dtype: str) -> str:
-    """Return the dtype that size and tolerance ask for, memory aside."""
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}; got {dtype!r}.")
-    if dtype != "auto":
-        return dtype
-    return "float32" if tol >= FLOAT32_TOL and n_kernels * n_samples**2 > SMALL else "float64"
 
 
 def store(
@@ -54,14 +45,14 @@ def store(
     ``in_memory`` says that the matrices exist already: then float64 keeps references and copies nothing.
     """
     wanted, limit = wish(n_samples, n_kernels, tol, dtype), budget(memory_limit)
-    how = {"centre": centre, "n_threads": n_threads}
+    how: dict[str, Any] = {"centre": centre, "n_threads": n_threads}
     if in_memory and wanted == "float64" and lazy_bytes(n_samples, n_kernels, DOUBLE) <= limit:
         return LazyGrams(_checked(sources()), n_kernels, n_samples, **how)
     chosen = packing(n_samples, n_kernels, tol, dtype, limit)
     if chosen is None and lazy_bytes(n_samples, n_kernels, np.dtype(wanted).itemsize) > limit:
         raise MemoryError(_refusal(n_samples, n_kernels, wanted, limit))
     rounded = (chosen or wanted) == "float32"
-    rest, bases = list(sources()), []
+    rest, bases = list(sources()), list[Basis]()
     if rounded and dtype == "auto" and n_samples >= MANY:
         rest, bases = _split(rest, n_samples // RANKS)
     if not bases:

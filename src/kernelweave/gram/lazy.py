@@ -9,9 +9,10 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._threads import shared_out
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.rounding import of_arithmetic
-from kernelweave.gram.source import Source, centring, largest_entries
+from kernelweave.gram.source import Source, centring, largest_entries, renumbered
 
 
 class LazyGrams:
@@ -113,6 +114,13 @@ class LazyGrams:
         if self.centred:  # K V - 1 (shift'V) - shift (1'V), and the coefficients sum to zero
             out -= (self.shifts @ V.T)[:, :, None]
         return np.ascontiguousarray(out.transpose(0, 2, 1)).reshape(self.n_kernels, *coef.shape)
+
+    def subset(self, which: Indices) -> PackedGrams:
+        """Return these kernels in memory, in this order."""
+        sources = renumbered(self.sources, which.tolist())
+        return PackedGrams.pack(
+            sources, which.size, self.n_samples, self.dtype.name, self.centred, self.n_threads
+        )
 
     def energies(self, coef: AnyArray) -> Vector:
         images = self.images(coef).reshape(self.n_kernels, -1)

@@ -30,9 +30,9 @@ NEGLIGIBLE = 1e-10
 class Basis:
     r"""φ_m(x_i) ≈ Σ_p W_ip φ_m(x_p) for every kernel m of a group, over a few pivot samples p.
 
-    ``cores`` holds K_m between the pivots. The weights W are those of the orthogonal projection for the sum of
-    the kernels, each scaled to unit length, so what sample i lacks of its length in *any* of the kernels is at
-    most ``lacking[i]`` (squared, relative).
+    ``cores`` holds K_m between the pivots. The weights W are those of the orthogonal projection for the sum
+    of the kernels, each scaled to unit length, so what sample i lacks of its length in all of the kernels
+    together is ``lacking[i]`` (squared, relative).
     """
 
     kernels: tuple[int, ...]
@@ -73,7 +73,7 @@ def find_basis(source: Source, max_rank: int, tolerance: float = TOLERANCE) -> B
         left[pivots] = 0.0
         if left.max() <= enough:
             W = solve_triangular(L, projected, lower=True, trans="T", check_finite=False).T
-            cores = {m: K for m, K in source.block(pivots, pivots)}
+            cores = dict(source.block(pivots, pivots))
             return Basis(
                 source.kernels,
                 W,

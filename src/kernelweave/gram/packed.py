@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from kernelweave import _core
 from kernelweave._threads import shared_out
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.rounding import of_arithmetic
 from kernelweave.gram.source import Source, centring, largest_entries
 
@@ -86,6 +86,10 @@ class PackedGrams:
         K = np.empty(shape, dtype=self.packed.dtype) if out is None else out
         _core.combine(self.packed, np.ascontiguousarray(eta), K, self.n_threads)
         return K
+
+    def subset(self, which: Indices) -> PackedGrams:
+        """Return these kernels alone, in this order."""
+        return replace(self, packed=self.packed[which], shifts=self.shifts[which], sizes=self.sizes[which])
 
     def images(self, coef: AnyArray) -> AnyArray:
         columns = _columns(coef)

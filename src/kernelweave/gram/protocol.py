@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 
 
 class GramStack(Protocol):
@@ -50,4 +50,13 @@ class GramStack(Protocol):
 
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
         """Return the constant that centring removed from K(eta) V, one per column of V."""
+        ...
+
+
+@runtime_checkable
+class Subsets(Protocol):
+    """A stack that can bring some of its kernels into memory."""
+
+    def subset(self, which: Indices) -> GramStack:
+        """Return these kernels alone, in this order, ready for many passes."""
         ...

@@ -31,7 +31,7 @@ class Source(ABC):
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
-        """Yield (m, K_m[rows, columns]) for each of its kernels (or those of ``which``), float64; read only."""
+        """Yield (m, K_m[rows, columns]) for each of its kernels (those of ``which``); float64, read only."""
 
     @abstractmethod
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
@@ -86,10 +86,10 @@ class ArraySource(Source):
 
 
 class Renumbered(Source):
-    """A source whose kernels have other places in another, smaller stack."""
+    """Some kernels of a source, under other numbers."""
 
     def __init__(self, source: Source, places: dict[int, int]) -> None:
-        super().__init__([places[m] for m in source.kernels], source.n_samples)
+        super().__init__([places[m] for m in source.kernels if m in places], source.n_samples)
         self._source, self._places = source, places
         self._own = {place: m for m, place in places.items()}
 
@@ -100,19 +100,21 @@ class Renumbered(Source):
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
-        own = None if which is None else {self._own[p] for p in self.kernels if p in which}
+        own = {self._own[p] for p in self.kernels if which is None or p in which}
         for m, K in self._source.block(rows, columns, own):
             yield self._places[m], K
 
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
         for m, diagonal in self._source.diagonals():
-            yield self._places[m], diagonal
+            if m in self._places:
+                yield self._places[m], diagonal
 
 
-def renumbered(sources: Sequence[Source]) -> list[Source]:
-    """Return the sources with their kernels counted from 0, in their order."""
-    places = {m: place for place, m in enumerate(sorted(m for source in sources for m in source.kernels))}
-    return [Renumbered(source, places) for source in sources]
+def renumbered(sources: Sequence[Source], which: Sequence[int] | None = None) -> list[Source]:
+    """Return the sources of these kernels (None: of all), counted from 0 in the order given."""
+    order = sorted(m for source in sources for m in source.kernels) if which is None else which
+    places = {int(m): place for place, m in enumerate(order)}
+    return [Renumbered(source, places) for source in sources if not places.keys().isdisjoint(source.kernels)]
 
 
 def largest_entries(sources: Sequence[Source], n_kernels: int) -> Vector:

@@ -3,6 +3,7 @@
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.block import BlockDescent
 from kernelweave.solvers.certificate import Certificate
+from kernelweave.solvers.column_generation import ColumnGeneration
 from kernelweave.solvers.cutting_plane import CuttingPlane
 from kernelweave.solvers.newton import Newton
 from kernelweave.solvers.problem import Problem, Progress, verify
@@ -10,12 +11,20 @@ from kernelweave.solvers.projected import ProjectedGradient
 from kernelweave.solvers.reduced import ReducedGradient
 from kernelweave.solvers.result import Record, Result
 
-SOLVERS: tuple[type[Solver], ...] = (Newton, BlockDescent, ProjectedGradient, ReducedGradient, CuttingPlane)
+SOLVERS: tuple[type[Solver], ...] = (
+    Newton,
+    BlockDescent,
+    ProjectedGradient,
+    ReducedGradient,
+    CuttingPlane,
+    ColumnGeneration,
+)
 
 __all__ = [
     "SOLVERS",
     "BlockDescent",
     "Certificate",
+    "ColumnGeneration",
     "CuttingPlane",
     "Newton",
     "Problem",

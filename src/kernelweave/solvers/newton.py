@@ -18,6 +18,8 @@ from kernelweave.solvers.problem import Point, Walk
 # A step is taken when it brings this share of what its slope promises; Armijo's usual constant.
 SUFFICIENT = 1e-4
 SHORTEST = 2.0**-10
+# Where a full step went too far the next one goes this many times as far as was good.
+GROWTH = 4.0
 # Steps without gain before another way is tried.
 PATIENCE = 3
 
@@ -61,7 +63,7 @@ class Newton(Solver):
         geometry = walk.problem.geometry
         assert isinstance(geometry, Models)
         point = walk.visit(eta)
-        damping, failures, idle = 0.0, 0, 0
+        damping, failures, idle, stride = 0.0, 0, 0, 1.0
         while not walk.finished:
             if _machine_is_the_bottleneck(walk, point):
                 before = point.machine.gap
@@ -72,9 +74,10 @@ class Newton(Solver):
                 continue
             H = _curvature(walk, point, damping)
             target = geometry.model_step(point.eta, point.h, H)
-            reached, length = _search(walk, point, target)
+            reached, length = _search(walk, point, target, stride)
             if reached is not None:
                 damping = 0.0 if length == 1.0 else damping
+                stride = min(1.0, GROWTH * length)
                 point = reached
                 continue
             failures += 1
@@ -99,14 +102,14 @@ def _machine_is_the_bottleneck(walk: Walk, point: Point) -> bool:
     return point.machine.gap > weights_gap and point.machine.relative_gap > 0.1 * walk.tol
 
 
-def _search(walk: Walk, point: Point, target: Vector) -> tuple[Point | None, float]:
-    """Try the full step, then shorter ones, until the objective falls enough."""
+def _search(walk: Walk, point: Point, target: Vector, stride: float) -> tuple[Point | None, float]:
+    """Try this share of the full step, then shorter ones, until the objective falls enough."""
     geometry = walk.problem.geometry
     move = target - point.eta
     promised = float(point.h @ move) + geometry.value(point.eta) - geometry.value(target)
     if promised <= 0.0 or not move.any():
         return None, 0.0
-    length = 1.0
+    length = stride
     while length >= SHORTEST:
         trial = walk.visit(target if length == 1.0 else point.eta + length * move)
         if trial.upper <= point.upper - SUFFICIENT * length * promised or walk.finished:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -96,6 +96,17 @@ class Walk:
         rounding = point.slack + geometry.conjugate(point.ceiling) - geometry.conjugate(point.h)
         return weights + point.machine.gap <= max(0.2 * self.tol * abs(point.upper), 0.25 * rounding)
 
+    @property
+    def left(self) -> int:
+        """How many more machines may be solved."""
+        return max(1, self.max_iter - len(self.history))
+
+    def note(self, part: Result) -> None:
+        """Count the machines that a part of the problem took, and go on from its coefficients."""
+        for record in part.history:
+            self._report(replace(record, certificate=self.certificate))
+        self._coef = part.machine.coef
+
     def inner_tol(self) -> float:
         """Return the relative gap to ask of the machine: a tenth of what is still open, never loose."""
         open_gap = self.certificate.relative_gap if self.best is not None else 1.0
@@ -111,9 +122,7 @@ class Walk:
     def visit(self, eta: Vector, inner_tol: float | None = None) -> Point:
         """Solve the machine at eta and account for it."""
         p = self.problem
-        machine = p.learner.solve(
-            self.matrix(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol()
-        )
+        machine = p.learner.solve(self.matrix(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
         self._coef = machine.coef
         images = p.bank.images(machine.coef) if self._images else None
         h = p.bank.energies(machine.coef) if images is None else _energies(machine.coef, images)
@@ -126,10 +135,13 @@ class Walk:
         if self.best is None or point.upper < self.best.upper:
             self.best = point
         record = Record(self.certificate, time.perf_counter() - self._start, int(np.count_nonzero(eta)))
-        self.history.append(record)
+        self._report(record)
+        return point
+
+    def _report(self, record: Record) -> None:
+        self.history.append(replace(record, seconds=time.perf_counter() - self._start))
         if self._progress is not None:
             self._progress(record)
-        return point
 
     def bound(self, point: DualPoint) -> None:
         """Take a mixture of the dual points visited into account."""
