@@ -14,7 +14,7 @@ from kernelweave.solvers import ColumnGeneration, Newton
 @pytest.fixture(scope="module")
 def problem():
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(50, 150))
+    X = rng.normal(size=(50, 300))
     y = np.where(X[:, 3] + X[:, 40] ** 2 - 1.0 + 0.3 * rng.normal(size=50) > 0, 1.0, -1.0)
     return KernelBank.per_feature(widths=[0.7], degrees=[1]).fit(X), y
 

@@ -13,7 +13,7 @@ from kernelweave.geometry.protocol import Restricts
 from kernelweave.gram.protocol import Subsets
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.newton import Newton
-from kernelweave.solvers.problem import Point, Walk
+from kernelweave.solvers.problem import Walk
 
 # Kernels that are let in at a time.
 BATCH = 50
@@ -69,9 +69,10 @@ class ColumnGeneration(Solver):
         n_kernels = problem.bank.n_kernels
         inner = replace(problem, geometry=geometry.restricted(n_kernels))
         point = walk.visit(eta)
+        h = point.h
         working = np.flatnonzero(eta) if np.count_nonzero(eta) < n_kernels else np.array([], dtype=np.intp)
         while not walk.finished:
-            working = _grown(working, point, BATCH + geometry.fewest(n_kernels))
+            working = _grown(working, h, BATCH + geometry.fewest(n_kernels))
             bank = problem.bank.subset(working)
             start = point.eta[working]
             solver = Newton(tol=_tolerance(walk), max_iter=walk.left)
@@ -85,6 +86,10 @@ class ColumnGeneration(Solver):
             weights[working] = result.eta
             before = walk.certificate.gap
             point = walk.visit(weights)
+            h = point.h
+            if not walk.finished and not np.array_equal(result.proof, point.machine.coef):
+                # At a kink the coefficients are not unique, and only their mixture closes the gap.
+                h = walk.prove(result.proof)
             if walk.certificate.gap >= before and result.stopped != "converged":
                 return "stalled"
             if working.size > LARGE:  # forget only then: what leaves too early comes back, and may go round
@@ -92,9 +97,9 @@ class ColumnGeneration(Solver):
         return None
 
 
-def _grown(working: Indices, point: Point, many: int) -> Indices:
+def _grown(working: Indices, h: Vector, many: int) -> Indices:
     """Return the working set with the kernels outside it that have most energy."""
-    h = point.h.copy()
+    h = h.copy()
     h[working] = -np.inf
     many = min(many, int(np.count_nonzero(np.isfinite(h))))
     entering = np.argpartition(-h, many - 1)[:many] if many else np.array([], dtype=np.intp)

@@ -147,6 +147,14 @@ class Walk:
         """Take a mixture of the dual points visited into account."""
         self._lower.add(point)
 
+    def prove(self, coef: AnyArray) -> Vector:
+        """Bound the optimum by other coefficients than those of a machine; return their energies."""
+        p = self.problem
+        h = p.bank.energies(coef)
+        machine = p.learner.measure(np.zeros_like(coef), coef, p.y, p.weight)
+        self.bound(DualPoint(coef, machine.linear, h + machine.energy_slack(p.bank.errors)))
+        return h
+
     def result(self, stopped: str | None = None) -> Result:
         assert self.best is not None
         reached = self.certificate.relative_gap <= self.tol
