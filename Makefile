@@ -1,10 +1,11 @@
 # Every target sets up what it needs: a virtual environment and the package with its compiled core.
 PYTHON ?= python3
 VENV := .venv
+PEERS := .venv-peers
 BIN := $(VENV)/bin
 SOURCES := $(wildcard src/core/*) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-fast lint types sanitize bench clean
+.PHONY: demo test test-fast lint types sanitize bench peers clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -41,9 +42,17 @@ types: $(VENV)/.installed-dev
 sanitize: $(VENV)/.installed-dev
 	PYTHON=$(BIN)/python sh tests/core/sanitize.sh
 
-## bench: speed as ratios, in one interleaved run
+## bench: speed and memory as ratios, in one interleaved run; other packages too once `make peers` was called
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
 
+## peers: the other packages of the benchmark, in an environment of their own
+peers: $(PEERS)/.installed
+
+$(PEERS)/.installed:
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet 'torch==2.13.0' MKLpy himalaya packaging
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import kernelweave.solvers.column_generation as column_generation
 from kernelweave import KernelBank
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.geometry import BoxSimplex, RidgeSimplex, Simplex
@@ -11,12 +12,17 @@ from kernelweave.learners import Hinge
 from kernelweave.solvers import ColumnGeneration, Newton
 
 
+@pytest.fixture(autouse=True)
+def few_at_a_time(monkeypatch):
+    monkeypatch.setattr(column_generation, "BATCH", 10)
+
+
 @pytest.fixture(scope="module")
 def problem():
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(50, 300))
+    X = rng.normal(size=(50, 100))
     y = np.where(X[:, 3] + X[:, 40] ** 2 - 1.0 + 0.3 * rng.normal(size=50) > 0, 1.0, -1.0)
-    return KernelBank.per_feature(widths=[0.7], degrees=[1]).fit(X), y
+    return KernelBank.per_feature(widths=[0.7], degrees=[]).fit(X), y
 
 
 @pytest.mark.parametrize("geometry", [Simplex(), BoxSimplex(theta=0.1), RidgeSimplex(theta=0.2)])

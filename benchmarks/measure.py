@@ -1,0 +1,38 @@
+"""Time and memory of a call."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def peak_megabytes(call: Callable[[], object]) -> float:
+    """Return how far a call raises the memory of its process, measured in a child of this one."""
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+
+    def child() -> None:
+        Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts from here
+        before = _kilobytes("VmRSS")
+        call()
+        answers.put((_kilobytes("VmHWM") - before) / 1e3)
+
+    process = context.Process(target=child)
+    process.start()
+    process.join()
+    return answers.get() if process.exitcode == 0 else float("nan")
+
+
+def _kilobytes(name: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name):
+            return float(line.split()[1])
+    return float("nan")
