@@ -1,4 +1,4 @@
-"""Twenty thousand samples, fifty kernels, from the table itself; beside one LIBSVM fit on the learnt kernel."""
+"""Twenty thousand samples, fifty kernels, from raw X; beside one LIBSVM fit on the learnt kernel."""
 
 from __future__ import annotations
 

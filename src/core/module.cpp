@@ -27,31 +27,29 @@ void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-std::tuple<bool, double> inspect(Input<double, 2> K, Input<double, 1> roots, Input<double, 1> left,
-                                 Input<double, 1> right) {
+std::tuple<bool, double> inspect(Input<double, 2> K, Input<double, 1> roots, Input<double, 1> probe) {
     const std::size_t n = K.shape(0);
     require(K.shape(1) == n, "inspect: K must be square");
-    for (const std::size_t length : {roots.shape(0), left.shape(0), right.shape(0)})
-        require(length == n, "inspect: roots, left and right must hold n entries");
+    for (const std::size_t length : {roots.shape(0), probe.shape(0)})
+        require(length == n, "inspect: roots and probe must hold n entries");
     nb::gil_scoped_release release;
     const kw::AdmitReport report =
-        kw::admit<double>(K.data(), n, 0, n, roots.data(), left.data(), right.data(), nullptr, nullptr);
+        kw::admit<double>(K.data(), n, 0, n, roots.data(), probe.data(), nullptr, nullptr);
     return {report.minors, report.asymmetry};
 }
 
 template <class T>
 std::tuple<bool, double> admit(Input<double, 2> K, std::size_t start, std::size_t stop, Input<double, 1> roots,
-                               Input<double, 1> left, Input<double, 1> right, Input<double, 1> shift,
-                               Output<T, 1> out) {
+                               Input<double, 1> probe, Input<double, 1> shift, Output<T, 1> out) {
     const std::size_t n = K.shape(0);
     require(K.shape(1) == n, "admit: K must be square");
     require(start <= stop && stop <= n, "admit: rows must lie within K");
-    for (const std::size_t length : {roots.shape(0), left.shape(0), right.shape(0), shift.shape(0)})
-        require(length == n, "admit: roots, left, right and shift must hold n entries");
+    for (const std::size_t length : {roots.shape(0), probe.shape(0), shift.shape(0)})
+        require(length == n, "admit: roots, probe and shift must hold n entries");
     require(out.shape(0) == kw::triangle(n), "admit: out must hold n(n+1)/2 entries");
     nb::gil_scoped_release release;
-    const kw::AdmitReport report = kw::admit<T>(K.data(), n, start, stop, roots.data(), left.data(), right.data(),
-                                                shift.data(), out.data());
+    const kw::AdmitReport report = kw::admit<T>(K.data(), n, start, stop, roots.data(), probe.data(), shift.data(),
+                                                out.data());
     return {report.minors, report.asymmetry};
 }
 
@@ -153,8 +151,8 @@ std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<do
 template <class T>
 void bind(nb::module_& m) {
     m.def("admit", &admit<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("stop"),
-          nb::arg("roots").noconvert(), nb::arg("left").noconvert(), nb::arg("right").noconvert(),
-          nb::arg("shift").noconvert(), nb::arg("out").noconvert());
+          nb::arg("roots").noconvert(), nb::arg("probe").noconvert(), nb::arg("shift").noconvert(),
+          nb::arg("out").noconvert());
     m.def("pack", &pack<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("shift").noconvert(),
           nb::arg("out").noconvert());
     m.def("combine", &combine<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
@@ -174,8 +172,7 @@ void bind(nb::module_& m) {
 
 NB_MODULE(_core, m) {
     m.doc() = "Loops that run at memory speed; each has a numpy twin in the tests.";
-    m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert(), nb::arg("left").noconvert(),
-          nb::arg("right").noconvert());
+    m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert(), nb::arg("probe").noconvert());
     m.def("add_images", &add_images, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),
           nb::arg("out").noconvert());
     m.def("exp_scaled", &exp_scaled, nb::arg("D").noconvert(), nb::arg("factor"), nb::arg("out").noconvert());

@@ -4,16 +4,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def inspect(
-    K: NDArray[Any], roots: NDArray[Any], left: NDArray[Any], right: NDArray[Any]
-) -> tuple[bool, float]: ...
+def inspect(K: NDArray[Any], roots: NDArray[Any], probe: NDArray[Any]) -> tuple[bool, float]: ...
 def admit(
     K: NDArray[Any],
     start: int,
     stop: int,
     roots: NDArray[Any],
-    left: NDArray[Any],
-    right: NDArray[Any],
+    probe: NDArray[Any],
     shift: NDArray[Any],
     out: NDArray[Any],
 ) -> tuple[bool, float]: ...

@@ -249,11 +249,7 @@ class UncheckedSource(ArraySource):
         if seen is None:
             super().pack(rows, shifts, packed)
             return
-        seen.add(
-            _core.admit(
-                self._K, rows.start, rows.stop, seen.roots, seen.left, seen.right, shifts[m], packed[m]
-            )
-        )
+        seen.add(_core.admit(self._K, rows.start, rows.stop, seen.roots, seen.probe, shifts[m], packed[m]))
 
     def check(self) -> None:
         self._K, self._inspection = self._bank.matrix(self.kernels[0]), None

@@ -35,7 +35,7 @@ class Inspection:
         # Also False when it holds NaN: then no root is taken.
         self._sound = bool(shifted.min() >= 0.0 and shifted.max() < np.inf)
         self.roots = np.sqrt(shifted) * (1.0 + tolerance) if self._sound else np.zeros(len(K))
-        self.left, self.right = _probes(len(K))
+        self.probe = _probe(len(K))
         self._reports: list[tuple[bool, float]] = []
 
     def add(self, report: tuple[bool, float]) -> None:
@@ -53,11 +53,9 @@ class Inspection:
 
 
 @cache
-def _probes(n: int) -> tuple[Vector, Vector]:
-    """Return two random vectors: left'K right = right'K left up to rounding for a symmetric K only."""
-    rng = np.random.default_rng(n)
-    left, right = rng.uniform(0.5, 1.5, size=(2, n)) * rng.choice([-1.0, 1.0], size=(2, n))
-    return left, right
+def _probe(n: int) -> Vector:
+    """Return a random vector r: 1'Kr = r'K1 up to rounding for a symmetric K only."""
+    return np.random.default_rng(n).normal(size=n)
 
 
 def is_plainly_a_gram(K: Matrix, tolerance: float = TOLERANCE) -> bool:
@@ -65,9 +63,7 @@ def is_plainly_a_gram(K: Matrix, tolerance: float = TOLERANCE) -> bool:
     if K.ndim != 2 or K.shape[0] != K.shape[1] or not len(K):
         return False
     inspection = Inspection(K, tolerance)
-    inspection.add(
-        _core.inspect(np.ascontiguousarray(K), inspection.roots, inspection.left, inspection.right)
-    )
+    inspection.add(_core.inspect(np.ascontiguousarray(K), inspection.roots, inspection.probe))
     return inspection.passed
 
 
