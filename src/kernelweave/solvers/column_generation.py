@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelweave._typing import Indices, Vector
+from kernelweave._typing import AnyArray, Indices, Vector
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry.protocol import Restricts
 from kernelweave.gram.protocol import Subsets
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.newton import Newton
-from kernelweave.solvers.problem import Walk
+from kernelweave.solvers.problem import Point, Walk
 
 # Kernels that are let in at a time.
 BATCH = 50
@@ -85,16 +85,21 @@ class ColumnGeneration(Solver):
             weights = np.zeros(n_kernels)
             weights[working] = result.eta
             before = walk.certificate.gap
-            point = walk.visit(weights)
-            h = point.h
-            if not walk.finished and not np.array_equal(result.proof, point.machine.coef):
-                # At a kink the coefficients are not unique, and only their mixture closes the gap.
-                h = walk.prove(result.proof)
+            point, h = _evaluated(walk, weights, result.proof)
             if walk.certificate.gap >= before and result.stopped != "converged":
                 return "stalled"
             if working.size > LARGE:  # forget only then: what leaves too early comes back, and may go round
                 working = working[result.eta > 0.0]
         return None
+
+
+def _evaluated(walk: Walk, eta: Vector, proof: AnyArray) -> tuple[Point, Vector]:
+    """Return the point over all kernels, and the energies that tell which of them should enter."""
+    point = walk.visit(eta)
+    if walk.finished or np.array_equal(proof, point.machine.coef):
+        return point, point.h
+    # At a kink the coefficients are not unique, and only their mixture closes the gap.
+    return point, walk.prove(proof)
 
 
 def _grown(working: Indices, h: Vector, many: int) -> Indices:
