@@ -10,7 +10,17 @@ from kernelweave import presets
 from kernelweave.bank import Entry, KernelBank, Views
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.path import path
+from kernelweave.estimators.search import MKLClassifierCV
 
 __version__ = version("kernelweave")
 
-__all__ = ["Entry", "KernelBank", "MKLClassifier", "Views", "__version__", "path", "presets"]
+__all__ = [
+    "Entry",
+    "KernelBank",
+    "MKLClassifier",
+    "MKLClassifierCV",
+    "Views",
+    "__version__",
+    "path",
+    "presets",
+]

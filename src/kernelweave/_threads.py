@@ -9,6 +9,8 @@ from typing import Any
 
 def shared_out(work: Callable[[Sequence[Any]], None], items: Sequence[Any], n_threads: int) -> None:
     """Call ``work`` once per thread on its share of the items, every n-th of them."""
+    if not items:
+        return
     n_threads = max(1, min(n_threads, len(items)))
     shares = [items[first::n_threads] for first in range(n_threads)]
     if n_threads == 1:

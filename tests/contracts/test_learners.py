@@ -34,6 +34,22 @@ def test_every_learner_has_a_row():
 
 
 @pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+def test_its_grid_is_legal_and_runs_from_smooth_to_close(problem, learner, oracle, primal):
+    K, y = problem
+    weight, rare = np.linspace(0.5, 1.5, y.size), np.where(np.arange(y.size) < 4, 1.0, -1.0)
+    losses = []
+    for value in learner.grid(np.column_stack([y, rare]), weight):
+        variant = type(learner)(**learner.get_params() | {learner.tunable: value})
+        for column in (y, rare):
+            variant.check(column, weight)
+        machine = variant.solve(K, y, tol=1e-6)
+        losses.append(
+            np.maximum(0.0, 1.0 - y * (K @ machine.coef + machine.intercept) / machine.margin).sum()
+        )
+    assert (np.diff(losses) < 1e-4).all()
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
 @pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-8])
 def test_the_two_bounds_enclose_the_optimum(problem, learner, oracle, primal, tol):
     K, y = problem

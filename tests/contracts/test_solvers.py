@@ -9,7 +9,7 @@ import kernelweave.solvers as solvers
 import kernelweave.solvers.column_generation as column_generation
 from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, RidgeSimplex, Simplex, Uniform
-from kernelweave.gram import ArraySource, DenseGrams, PackedGrams
+from kernelweave.gram import DenseGrams, MatrixSource, PackedGrams
 from kernelweave.learners import Hinge, SquaredHinge
 from kernelweave.solvers import (
     SOLVERS,
@@ -149,7 +149,7 @@ def test_newton_needs_few_machines():
 def test_a_walk_on_float32_certifies_the_kernels_as_stored_up_to_rounding(centre):
     for seed in range(3):
         Ks, y = random_problem(seed, n=60, M=6)
-        stack = PackedGrams.pack([ArraySource(m, K) for m, K in enumerate(Ks)], 6, 60, "float32", centre)
+        stack = PackedGrams.pack([MatrixSource(Ks)], 6, 60, "float32", centre)
         stored = [stack.combine(row).astype(float) for row in np.eye(6)]
         for C in (1.0, 100.0):
             optimum = conic_optimum(stored, y, ("hinge", C), ("simplex",)).value
@@ -161,7 +161,7 @@ def test_a_walk_on_float32_certifies_the_kernels_as_stored_up_to_rounding(centre
 
 def test_verification_draws_the_certificate_from_other_kernels():
     Ks, y = random_problem(0, n=60, M=6)
-    stack = PackedGrams.pack([ArraySource(m, K) for m, K in enumerate(Ks)], 6, 60, "float32", True)
+    stack = PackedGrams.pack([MatrixSource(Ks)], 6, 60, "float32", True)
     result = Newton(tol=1e-4).solve(stack, y, Hinge(100.0), Simplex())
     problem = solvers.Problem(stack, y, Hinge(100.0), Simplex())
     _, exact = solvers.verify(problem, DenseGrams(tuple(Ks)), result)

@@ -92,6 +92,37 @@ def test_admission_inspects_and_packs_in_one_pass(rng, dtype):
     np.testing.assert_array_equal(out, packed_by_core([K], dtype, shift[None])[0])
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("n", [1, 40, 300])
+def test_passes_over_many_matrices_do_what_they_do_for_one(rng, n, dtype, n_threads):
+    matrices = random_grams(rng, 4, n)
+    roots, shifts = np.sqrt([np.diagonal(K) for K in matrices]) * 2.0, rng.normal(size=(4, n))
+    matrices[2][n - 1, 0] += 1e-3
+    probe, V = rng.normal(size=n), rng.normal(size=(2, n))
+    packed = np.empty((4, n * (n + 1) // 2), dtype=dtype)
+    reports = _core.admit_all(matrices, roots, probe, shifts, packed, n_threads)
+    for K, root, (minors, asymmetry) in zip(matrices, roots, reports, strict=True):
+        expected = _core.inspect(K, root, probe)
+        assert minors == expected[0]
+        assert asymmetry == pytest.approx(expected[1], abs=1e-9 * n)
+    np.testing.assert_array_equal(packed, packed_by_core(matrices, dtype, shifts))
+    diagonals = np.empty((4, n))
+    _core.diagonals(matrices, diagonals, n_threads)
+    np.testing.assert_array_equal(diagonals, [np.diagonal(K) for K in matrices])
+    images = np.empty((4, 2, n))
+    _core.images_all(matrices, V, images, n_threads)
+    for K, image in zip(matrices, images, strict=True):
+        lower = np.tril(K) + np.tril(K, -1).T
+        np.testing.assert_allclose(image, V @ lower, atol=1e-11 * n * np.abs(K).max())
+    chosen = np.unique([0, n // 2, n - 1]).astype(np.uint64)
+    means = np.empty((4, n))
+    _core.reference_means(matrices, chosen, means, n_threads)
+    for K, mean in zip(matrices, means, strict=True):
+        rows = K[chosen.astype(int)].mean(axis=0)
+        np.testing.assert_allclose(mean, rows - 0.5 * rows[chosen.astype(int)].mean(), atol=1e-12 * n)
+
+
 @pytest.mark.parametrize("n", [1, 4, 33, 120])
 @pytest.mark.parametrize("columns", [1, 3])
 def test_images_of_blocks_of_rows_add_up_to_those_of_the_matrix(rng, n, columns):
@@ -265,6 +296,19 @@ def run_smo(s=np.ones(2), group=np.zeros(2, np.int64), v=np.zeros(2)):  # noqa: 
         (lambda: _core.squared_distances(np.ones((2, 2)), np.ones((1, 2)), np.ones((2, 2))), "column"),
         (lambda: _core.squared_distances(np.ones((2, 2)), np.ones((2, 2)), np.ones((1, 2))), "out"),
         (lambda: _core.mirror(np.ones((2, 3))), "square"),
+        (lambda: _core.diagonals([np.ones((2, 3))], np.ones((1, 2))), "square"),
+        (lambda: _core.diagonals([np.ones((2, 2))], np.ones((2, 2))), "per matrix"),
+        (lambda: _core.reference_means([np.eye(2)], np.array([2], dtype=np.uint64), np.eye(1, 2)), "within"),
+        (lambda: _core.reference_means([np.eye(2)], np.array([], dtype=np.uint64), np.eye(1, 2)), "one row"),
+        (lambda: _core.images_all([np.eye(2)], np.ones((1, 2)), np.ones((1, 2, 2))), "out"),
+        (
+            lambda: _core.admit_all([np.eye(2)], np.eye(1, 2), np.ones(2), np.eye(1, 2), np.ones((1, 2))),
+            "n\\(n\\+1\\)/2",
+        ),
+        (
+            lambda: _core.admit_all([np.eye(2)], np.eye(2), np.ones(2), np.eye(1, 2), np.ones((1, 3))),
+            "per matrix",
+        ),
         (lambda: _core.combine(np.ones((2, 3)), np.ones(3), np.empty((2, 2))), "one weight per kernel"),
         (lambda: _core.combine(np.ones((2, 4)), np.ones(2), np.empty((2, 2))), "n\\(n\\+1\\)/2"),
         (lambda: _core.images(np.ones((2, 3)), np.ones((2, 1)), np.empty((2, 2, 2))), "shape"),

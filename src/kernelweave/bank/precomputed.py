@@ -13,7 +13,7 @@ from kernelweave import _core
 from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
 from kernelweave.bank.views import Views
-from kernelweave.gram import ArraySource, Source
+from kernelweave.gram import MatrixSource, Source
 from kernelweave.kernels import Scaling
 from kernelweave.kernels.checks import (
     Inspection,
@@ -125,13 +125,10 @@ class FittedPrecomputed:
             yield K if scaling is None else scaling.train(K)
 
     def sources(self) -> list[Source]:
-        """Return every scaled training matrix as a source of rows."""
-        return [self._source(m) for m in range(len(self))]
-
-    def _source(self, m: int) -> Source:
-        if self._scaling is None and not self._checked[m] and self._matrices[m].flags.c_contiguous:
-            return UncheckedSource(self, m, self._matrices[m], self._tolerances[m])
-        return ScaledSource(m, self.matrix(m), self._fitted(m))
+        """Return the scaled training matrices as sources of rows."""
+        if not self.in_memory:
+            return [ScaledSource(m, self.matrix(m), self._fitted(m)) for m in range(len(self))]
+        return [MatrixSource(self._matrices) if all(self._checked) else UncheckedSource(self)]
 
     def for_prediction(self) -> FittedPrecomputed:
         """Return the bank without the training matrices: new rows need only what the scalings learnt."""
@@ -186,6 +183,16 @@ class FittedPrecomputed:
             self.judge(m, is_plainly_a_gram(self._matrices[m], self._tolerances[m]))
         return self._matrices[m]
 
+    @property
+    def given(self) -> list[Matrix]:
+        """The training matrices before scaling, whether checked or not."""
+        return self._matrices
+
+    @property
+    def tolerances(self) -> Vector:
+        """The rounding each matrix may carry."""
+        return np.array(self._tolerances)
+
     def judge(self, m: int, plain: bool) -> bool:
         """Accept a matrix that plainly is a Gram; check another closely, and mend what is only rounding.
 
@@ -214,52 +221,45 @@ class FittedPrecomputed:
         return fitted
 
 
-class ScaledSource(ArraySource):
-    """A checked matrix, scaled block by block."""
+class ScaledSource(Source):
+    """A checked matrix that is not in one piece, or is scaled block by block."""
 
     def __init__(self, kernel: int, K: Matrix, scaling: FittedScaling | None) -> None:
-        super().__init__(kernel, K)
-        self._scaling = scaling
+        super().__init__((kernel,), int(K.shape[0]))
+        self._K, self._scaling = K, scaling
 
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
-        for m, K in super().block(rows, columns, which):
-            yield m, K if self._scaling is None else self._scaling.block(K, rows, columns)
+        if which is None or self.kernels[0] in which:
+            K = np.ascontiguousarray(self._K[rows][:, columns])
+            yield self.kernels[0], K if self._scaling is None else self._scaling.block(K, rows, columns)
 
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        for m, diagonal in super().diagonals():
-            yield m, diagonal if self._scaling is None else self._scaling.train_diagonal(diagonal)
+        diagonal = np.diagonal(self._K)
+        yield (
+            self.kernels[0],
+            diagonal if self._scaling is None else self._scaling.train_diagonal(diagonal),
+        )
 
 
-class UncheckedSource(ArraySource):
-    """A matrix from outside that is checked in the pass that packs it."""
+class UncheckedSource(MatrixSource):
+    """Matrices from outside that are checked in the pass that packs them."""
 
-    def __init__(self, bank: FittedPrecomputed, kernel: int, K: Matrix, tolerance: float) -> None:
-        super().__init__(kernel, K)
+    def __init__(self, bank: FittedPrecomputed) -> None:
+        super().__init__(bank.given)
         self._bank = bank
-        self._inspection: Inspection | None = Inspection(K, tolerance)
-
-    def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        seen = self._inspection
-        yield from super().diagonals() if seen is None else [(self.kernels[0], seen.diagonal)]
-
-    def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
-        (m,), seen = self.kernels, self._inspection
-        if seen is None:
-            super().pack(rows, shifts, packed)
-            return
-        seen.add(_core.admit(self._K, rows.start, rows.stop, seen.roots, seen.probe, shifts[m], packed[m]))
 
     def check(self) -> None:
-        self._K, self._inspection = self._bank.matrix(self.kernels[0]), None
+        self._matrices = [self._bank.matrix(m) for m in self.kernels]
 
-    def settle(self) -> bool:
-        if self._inspection is None:
-            return True
-        as_it_was = self._bank.judge(self.kernels[0], self._inspection.passed)
-        self._K, self._inspection = self._bank.matrix(self.kernels[0]), None
-        return as_it_was
+    def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
+        seen = Inspection(np.array([diagonal for _, diagonal in self.diagonals()]), self._bank.tolerances)
+        reports = _core.admit_all(self._matrices, seen.roots, seen.probe, shifts, packed, n_threads)
+        for m, plain in enumerate(seen.judged(reports)):
+            if not self._bank.judge(m, plain):  # it had to be mended
+                self._matrices[m] = self._bank.matrix(m)
+                _core.pack(self._matrices[m], 0, shifts[m], packed[m])
 
 
 def as_matrices(X: Any) -> list[AnyArray]:

@@ -1,5 +1,6 @@
 """scikit-learn estimators: validation and glue, no mathematics."""
 
 from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.search import MKLClassifierCV
 
-__all__ = ["MKLClassifier"]
+__all__ = ["MKLClassifier", "MKLClassifierCV"]

@@ -14,6 +14,17 @@ from kernelweave.bank.cross import combined
 from kernelweave.estimators.inputs import check_input, is_precomputed
 
 
+def forget(estimator: Any) -> None:
+    """Remove what an earlier fit has learnt."""
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)
+
+
+def learnt(estimator: Any) -> dict[str, Any]:
+    """Return what a fit has learnt, by attribute."""
+    return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+
+
 class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator over a bank of kernels."""
 
@@ -38,11 +49,15 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         Z are the training samples by default. With one set of weights per class,
         their mean over the classes is used.
         """
-        check_is_fitted(self)
+        self._require_fit()
         eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
         X = check_input(self, X, reset=False)
         Z = None if Z is None else check_input(self, Z, reset=False)
         return combined(self.bank_, X, eta, Z)
+
+    def _require_fit(self, attribute: str | None = None) -> None:
+        """Raise NotFittedError unless there is something learnt to answer with."""
+        check_is_fitted(self, attribute)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,6 +9,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 
+from kernelweave.estimators.base import forget, learnt
 from kernelweave.estimators.inputs import as_one_array
 
 FOLDS = 5
@@ -27,19 +28,22 @@ def wants_probability(estimator: Any) -> bool:
 def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit the model and a sigmoid on its cross-validated decision values; keep the model's attributes."""
     X = as_one_array(X)
-    _, counts = np.unique(np.asarray(y), return_counts=True)
-    if counts.min(initial=FOLDS) < FOLDS:
-        raise ValueError(
-            f"probability=True calibrates by {FOLDS}-fold cross-validation, but the smallest class has "
-            f"{counts.min()} sample(s): give every class {FOLDS} or more, or set probability=False."
-        )
+    require_enough(y)
     plain = clone(estimator).set_params(probability=False)
     if sample_weight is not None and get_config()["enable_metadata_routing"]:
         plain.set_fit_request(sample_weight=True)
     calibration = CalibratedClassifierCV(plain, method="sigmoid", cv=FOLDS, ensemble=False)
     calibration.fit(X, y, sample_weight=sample_weight)
     fitted = calibration.calibrated_classifiers_[0].estimator
-    for name in [name for name in vars(estimator) if name.endswith("_")]:
-        delattr(estimator, name)  # of an earlier fit
-    learnt = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
-    vars(estimator).update(learnt, calibration_=calibration)
+    forget(estimator)
+    vars(estimator).update(learnt(fitted), calibration_=calibration)
+
+
+def require_enough(y: Any) -> None:
+    """Raise ValueError where a class is too small to be in every fold of the calibration."""
+    _, counts = np.unique(np.asarray(y), return_counts=True)
+    if counts.min(initial=FOLDS) < FOLDS:
+        raise ValueError(
+            f"probability=True calibrates by {FOLDS}-fold cross-validation, but the smallest class has "
+            f"{counts.min()} sample(s): give every class {FOLDS} or more, or set probability=False."
+        )

@@ -11,24 +11,29 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank
-from kernelweave.bank.cross import scores
-from kernelweave.bank.gram_bank import GramBank
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.calibration import calibrate, wants_probability
+from kernelweave.estimators.decisions import decision_values
 from kernelweave.estimators.inputs import as_bank, as_one_array, check_input
 from kernelweave.estimators.interrupt import interruptible, watching
 from kernelweave.estimators.parameters import check_choice, check_count, check_number, check_part
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
-from kernelweave.estimators.task import Solved, Task
-from kernelweave.estimators.training import single_threaded_blas, train, warn_if_open, with_defaults
+from kernelweave.estimators.task import Setting, Solved, Start, Task
+from kernelweave.estimators.training import (
+    hold,
+    sharpened,
+    single_threaded_blas,
+    train,
+    warn_if_open,
+    with_defaults,
+)
 from kernelweave.geometry import Simplex, WeightGeometry
 from kernelweave.learners import Hinge, Learner, OneVsRest
-from kernelweave.solvers import Certificate, Newton, Problem, Progress, Result, Solver
+from kernelweave.solvers import Certificate, Newton, Problem, Progress, Solver
 
 
 class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
@@ -156,11 +161,8 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> AnyArray:
         """Return one signed score per sample, or per sample and class beyond two classes."""
-        check_is_fitted(self)
-        X = check_input(self, X, reset=False)
-        values = scores(self.bank_, X, np.atleast_2d(self.kernel_weights_), self.dual_coef_, self.support_)
-        values = values + self.intercept_
-        return np.asarray(values[:, 0] if self.classes_.size == 2 else values)
+        self._require_fit()
+        return decision_values([self], X)[0]
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each sample."""
@@ -171,7 +173,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     @available_if(wants_probability)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
         """Return calibrated class probabilities; needs ``probability=True`` at fit."""
-        check_is_fitted(self, "calibration_")
+        self._require_fit("calibration_")
         return self.calibration_.predict_proba(as_one_array(X))  # type: ignore[no-any-return]
 
     def _check_parameters(self) -> None:
@@ -184,46 +186,60 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         check_part("solver", self.part("solver"), Solver, "Newton()")
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Task:
-        """Check the data and store the kernels: all of a fit that does not depend on C or the geometry."""
+        """Check data and parts, and store the kernels: all of a fit but the solving."""
+        setting = self._read(X, y, sample_weight)
+        self._check_parts(setting)
+        return self._store(setting)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Setting:
+        """Check the data and fit the bank: what depends on neither the learner nor the geometry."""
         X = check_input(self, X, reset=True)
         fitted = as_bank(self.bank).fit(X)
         self.classes_, index = encode_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, self.class_weight, self.classes_, index)
-        Y = signs(index, self.classes_.size)
-        self._check_parts(Y, weight, len(fitted))
+        return Setting(fitted, signs(index, self.classes_.size), weight, self.classes_)
+
+    def _store(self, setting: Setting, *, for_many: bool = False) -> Task:
+        """Store the kernels; ``for_many`` says that many problems will be solved on them."""
+        Y = setting.signs
         per_class = Y.shape[1] > 1 and self.multiclass == "per_class"
-        kernels = GramBank.hold(
-            fitted,
+        kernels = hold(
+            setting.fitted,
             centre=self.part("learner").has_bias,
             tol=self.tol,
             dtype=self.dtype,
             memory_limit=self.memory_limit,
             n_threads=1 if per_class else effective_n_jobs(self.n_jobs),
+            for_many=for_many,
         )
         if per_class:
-            targets = {f"class {label}": Y[:, c] for c, label in enumerate(self.classes_)}
+            targets = {f"class {label}": Y[:, c] for c, label in enumerate(setting.classes)}
         else:
             targets = {"weights": Y if Y.shape[1] > 1 else Y[:, 0]}
-        return Task(kernels, targets, weight, self.classes_)
+        return Task(kernels, targets, setting.weight, setting.classes)
 
-    def _adopt(self, other: MKLClassifier, task: Task) -> None:
-        """Take over what another model learnt of the columns, and check the parts against its task."""
+    def _check_parts(self, setting: Setting) -> None:
+        for column in setting.signs.T:
+            self.part("learner").check(column, setting.weight)
+        self.part("geometry").check(len(setting.fitted))
+
+    def _adopt(self, other: MKLClassifier, setting: Setting) -> None:
+        """Take over what another model learnt of the columns, and check the parts against its setting."""
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
         self._check_parameters()
-        for y in task.targets.values():
-            self._check_parts(y.reshape(len(y), -1), task.weight, task.kernels.n_kernels)
+        self._check_parts(setting)
 
-    def _solve(self, task: Task, near: list[Solved] | None = None) -> list[Solved]:
-        """Solve every problem of the task, starting near the solutions of a similar one if given."""
-        starts = [None] * len(task.targets) if near is None else [solved.result for solved in near]
+    def _solve(self, task: Task, near: list[Start] | None = None, stop: Event | None = None) -> list[Solved]:
+        """Solve every problem of the task, each from its start if given, until done or told to stop."""
+        starts = [None] * len(task.targets) if near is None else near
         with gap_bars(self.verbose) as bar, single_threaded_blas():
             jobs = [
                 partial(self._train, task, y, start, bar(title, self.tol))
                 for (title, y), start in zip(task.targets.items(), starts, strict=True)
             ]
-            return interruptible(jobs, effective_n_jobs(self.n_jobs))
+            return interruptible(jobs, effective_n_jobs(self.n_jobs), stop)
 
     def _keep(self, task: Task, solved: list[Solved]) -> None:
         """Set the learnt attributes from a solved task."""
@@ -251,17 +267,15 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         histories = [list(r.history) for r in results]
         self.history_ = histories[0] if len(results) == 1 else histories
 
-    def _check_parts(self, Y: Matrix, weight: Vector, n_kernels: int) -> None:
-        for column in Y.T:
-            self.part("learner").check(column, weight)
-        self.part("geometry").check(n_kernels)
-
     def _train(
-        self, task: Task, y: AnyArray, near: Result | None, progress: Progress | None, stop: Event
+        self, task: Task, y: AnyArray, near: Start | None, progress: Progress | None, stop: Event
     ) -> Solved:
         """Solve one problem; the intercept is in terms of the kernels as they are, not as they are stored."""
-        learner = OneVsRest(self.part("learner")) if y.ndim == 2 else self.part("learner")
         solver = with_defaults(self.solver, self.part("geometry"), self.tol, self.max_iter)
+        learner = self.part("learner")
+        if near is not None:
+            learner = sharpened(learner, self.tol if solver.tol is None else solver.tol)
+        learner = OneVsRest(learner) if y.ndim == 2 else learner
         problem = Problem(task.kernels, y, learner, self.part("geometry"), task.weight)
         result, used = train(task.kernels, problem, solver, watching(stop, progress), near)
         if result.stopped == "interrupted":

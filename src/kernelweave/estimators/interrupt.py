@@ -12,19 +12,34 @@ from kernelweave.solvers import Progress, Record
 T = TypeVar("T")
 
 
-def interruptible(jobs: Sequence[Callable[[Event], T]], n_threads: int) -> list[T]:
-    """Run the jobs and return their results; an interrupt is passed on to them through the event."""
-    stop = Event()
+def interruptible(jobs: Sequence[Callable[[Event], T]], n_threads: int, stop: Event | None = None) -> list[T]:
+    """Run the jobs and return their results; an interrupt is passed on to them through the event.
+
+    ``stop`` is the event to use, for jobs that are part of something larger. Where a job fails the others
+    are stopped, and its error is raised.
+    """
+    stop = Event() if stop is None else stop
     if n_threads == 1 or len(jobs) == 1:
         return [job(stop) for job in jobs]
     with ThreadPoolExecutor(n_threads) as pool:
-        futures = [pool.submit(job, stop) for job in jobs]
+        futures = [pool.submit(_stopping_others, job, stop) for job in jobs]
         try:
             wait(futures)
         except KeyboardInterrupt:
             stop.set()
             wait(futures)
-        return [future.result() for future in futures]
+    errors = [error for future in futures if (error := future.exception()) is not None]
+    if errors:  # the first that is not the echo of another's
+        raise next((error for error in errors if not isinstance(error, KeyboardInterrupt)), errors[0])
+    return [future.result() for future in futures]
+
+
+def _stopping_others(job: Callable[[Event], T], stop: Event) -> T:
+    try:
+        return job(stop)
+    except BaseException:
+        stop.set()
+        raise
 
 
 def watching(stop: Event, progress: Progress | None) -> Progress:

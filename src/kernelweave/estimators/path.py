@@ -11,7 +11,8 @@ from sklearn.base import clone
 
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.task import Solved
+from kernelweave.estimators.frame import tidy
+from kernelweave.estimators.task import Start
 from kernelweave.estimators.training import warn_if_open
 from kernelweave.solvers import Certificate, Result
 
@@ -39,8 +40,6 @@ class Path:
 
     def to_frame(self) -> Any:
         """Return a tidy pandas frame: one row per value and kernel (and class, with weights per class)."""
-        import pandas as pd
-
         weights = self.kernel_weights.reshape(len(self.values), -1, len(self.kernel_names))
         rows = [
             {
@@ -59,7 +58,7 @@ class Path:
             for c in range(weights.shape[1])
             for m, name in enumerate(self.kernel_names)
         ]
-        return pd.DataFrame(rows)
+        return tidy(rows)
 
 
 def path(
@@ -117,13 +116,16 @@ def path(
             f"'learner__C'; got {param!r}."
         )
     models = [clone(model).set_params(**{param: value}, probability=False) for value in values]
-    task = models[0]._prepare(X, y, sample_weight)
-    solved: list[Solved] | None = None
+    setting = models[0]._read(X, y, sample_weight)
+    for current in models:
+        current._adopt(models[0], setting)
+    task = models[0]._store(setting, for_many=len(models) > 1)
+    near: list[Start] | None = None
     results: list[Result] = []
     for current in models:
-        current._adopt(models[0], task)
-        solved = current._solve(task, near=solved)
+        solved = current._solve(task, near)
         current._keep(task, solved)
+        near = [s.start for s in solved]
         results += [s.result for s in solved]
     warn_if_open(results, model.tol)
     weights = np.array([m.kernel_weights_ for m in models])

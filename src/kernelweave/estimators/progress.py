@@ -1,4 +1,4 @@
-"""Bars with the gap reached and the time left, for fits that take long."""
+"""Bars with what is done and the time left, for fits that take long."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from kernelweave.solvers.problem import Progress as Callback
 from kernelweave.solvers.result import Record
@@ -18,6 +25,24 @@ COLUMNS = (
     TimeElapsedColumn(),
     TimeRemainingColumn(),
 )
+COUNT = (
+    TextColumn("{task.description}"),
+    BarColumn(),
+    MofNCompleteColumn(),
+    TimeElapsedColumn(),
+    TimeRemainingColumn(),
+)
+
+
+@contextmanager
+def count_bar(verbose: int, title: str) -> Iterator[Callable[[int], None]]:
+    """Yield a callback to call with the number of things to do in all whenever one of them is done."""
+    if not verbose:
+        yield lambda total: None  # noqa: ARG005
+        return
+    with Progress(*COUNT, transient=verbose < 2) as display:
+        task = display.add_task(title, total=None)
+        yield lambda total: display.update(task, advance=1, total=total)
 
 
 @contextmanager

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.gram_bank import GramBank
+from kernelweave.bank.protocol import FittedKernels
 from kernelweave.solvers import Result
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The data as checked, before any kernel is stored: ``signs`` has one column of ±1 per binary problem."""
+
+    fitted: FittedKernels
+    signs: Matrix
+    weight: Vector
+    classes: AnyArray
 
 
 @dataclass(frozen=True)
@@ -20,8 +31,21 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Start:
+    """Where to start a problem from: weights, which need not be in the set, and coefficients."""
+
+    eta: Vector
+    coef: AnyArray
+
+
+@dataclass(frozen=True)
 class Solved:
     """One solved problem, with its intercepts in terms of the kernels as the user knows them."""
 
     result: Result
     intercept: Vector
+
+    @property
+    def start(self) -> Start:
+        """The solution, as a start for a similar problem."""
+        return Start(self.result.eta, self.result.machine.coef)

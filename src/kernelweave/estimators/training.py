@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -13,14 +13,20 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from kernelweave.bank.gram_bank import GramBank
+from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IndefiniteKernelError
+from kernelweave.estimators.task import Start
 from kernelweave.geometry import Projects, Reweights, WeightGeometry
+from kernelweave.gram.memory import budget, packed_bytes
+from kernelweave.learners import Learner
 from kernelweave.solvers import BlockDescent, Newton, Problem, Progress, Result, Solver, verify
 
-# Walks on rounded kernels go a little further than asked, so the exact certificate meets the tolerance.
-ROOM_FOR_ROUNDING = 0.8
+# Walks on rounded kernels go this much further than asked, so that the exact certificate meets the tolerance.
+ROOM_FOR_ROUNDING = 2e-5
 # From this tolerance on the closed form's few cheap steps beat Newton's fewer dear ones.
 LOOSE = 5e-4
+# Share of the outer tolerance that machines solved from a good start are asked for.
+SHARP = 0.1
 
 
 @cache
@@ -31,6 +37,20 @@ def _pools() -> ThreadpoolController:
 def single_threaded_blas() -> AbstractContextManager[Any]:
     """Keep BLAS to one thread: its own pool fights with ours and loses small problems to locking."""
     return _pools().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+
+
+def hold(
+    fitted: FittedKernels, *, dtype: str, memory_limit: float | None, for_many: bool, **how: Any
+) -> GramBank:
+    """Store the training kernels; for many problems in float64 where it fits.
+
+    Every solution on rounded kernels takes a pass over the kernels as they are, computed anew, which for a
+    problem solved from its neighbour would cost more than solving it.
+    """
+    doubles = packed_bytes(fitted.n_samples, len(fitted), np.dtype(np.float64).itemsize)
+    if for_many and dtype == "auto" and doubles <= budget(memory_limit):
+        dtype = "float64"
+    return GramBank.hold(fitted, dtype=dtype, memory_limit=memory_limit, **how)
 
 
 def with_defaults(
@@ -45,10 +65,19 @@ def with_defaults(
     )
 
 
+def sharpened(learner: Learner, tol: float) -> Learner:
+    """Return the learner for a problem with a good start, with a tolerance if it has none of its own.
+
+    Solvers ask for loose machines first, which is right far from the optimum; near it they only cost rounds.
+    """
+    loose = is_dataclass(learner) and getattr(learner, "tol", tol) is None
+    return replace(learner, tol=SHARP * tol) if loose else learner  # type: ignore[type-var]
+
+
 def choose(geometry: WeightGeometry, tol: float) -> Solver:
     """Return the solver with least work: the closed form where it settles in a few steps, else Newton."""
     quick = isinstance(geometry, Reweights) and getattr(geometry, "settles_quickly", False)
-    return BlockDescent(relaxation=0.5) if quick and tol >= LOOSE else Newton()
+    return BlockDescent(relaxation=0.7) if quick and tol >= LOOSE else Newton()
 
 
 def train(
@@ -56,20 +85,20 @@ def train(
     problem: Problem,
     solver: Solver,
     progress: Progress | None = None,
-    near: Result | None = None,
+    near: Start | None = None,
 ) -> tuple[Result, GramBank]:
     """Solve on the stored kernels; if storing rounded them, draw the certificate from the kernels themselves.
 
     One exact pass does that. If rounding has kept the gap open, the walk goes on in float64 from where it
-    stands. Starts from ``near``, the solution of a similar problem, if given. Returns the result and the
-    bank its machine belongs to.
+    stands. Starts from ``near``, the solution of a similar problem or a guess, if given. Returns the result
+    and the bank its machine belongs to.
     """
     tol = solver.tol
     assert tol is not None
     try:
         if not bank.is_rounded:
             return solver.run(problem, **_start(problem, near), progress=progress), bank
-        rough = replace(solver, tol=ROOM_FOR_ROUNDING * tol)
+        rough = replace(solver, tol=max(tol - ROOM_FOR_ROUNDING, 0.5 * tol))
         result = rough.run(problem, **_start(problem, near), progress=progress)
         checked = _checked(result, problem, bank, tol)
         refined = bank.refined() if checked.stopped == "rounding" else None
@@ -96,15 +125,15 @@ def _checked(result: Result, problem: Problem, bank: GramBank, tol: float) -> Re
     return replace(result, machine=machine, certificate=certificate, stopped=stopped, history=history)
 
 
-def _start(problem: Problem, near: Result | None) -> dict[str, Any]:
+def _start(problem: Problem, near: Start | None) -> dict[str, Any]:
     """Return where to start from: nearby weights, moved into the weight set if they lie outside."""
     if near is None:
         return {}
     geometry = problem.geometry
     if np.isfinite(geometry.value(near.eta)):
-        return {"start": near.eta, "warm": near.machine.coef}
+        return {"start": near.eta, "warm": near.coef}
     inside = geometry.project(near.eta) if isinstance(geometry, Projects) else None
-    return {"start": inside, "warm": near.machine.coef}
+    return {"start": inside, "warm": near.coef}
 
 
 def warn_if_open(results: list[Result], tol: float) -> None:
@@ -113,15 +142,19 @@ def warn_if_open(results: list[Result], tol: float) -> None:
     if not still_open:
         return
     worst = max(still_open, key=lambda result: result.certificate.relative_gap)
-    reason = {
-        "max_iter": f"max_iter={worst.n_iter} machines were solved; raise max_iter or tol",
-        "stalled": "no further descent was found; raise tol, or scale the kernels to similar size",
-        "rounding": "rounding hides the rest; use dtype='float64', raise tol, or scale the kernels",
-        "interrupted": "it was interrupted; the best weights so far are kept",
-    }[worst.stopped]
     warnings.warn(
         f"Stopped at a relative duality gap of {worst.certificate.relative_gap:.2e}, above tol={tol:.2e}: "
-        f"{reason}.",
+        f"{reason(worst.stopped, worst.n_iter)}.",
         ConvergenceWarning,
         stacklevel=3,
     )
+
+
+def reason(stopped: str, n_iter: int) -> str:
+    """Return in words why a walk stopped above its tolerance, and what to do."""
+    return {
+        "max_iter": f"max_iter={n_iter} machines were solved; raise max_iter or tol",
+        "stalled": "no further descent was found; raise tol, or scale the kernels to similar size",
+        "rounding": "rounding hides the rest; use dtype='float64', raise tol, or scale the kernels",
+        "interrupted": "it was interrupted; the best weights so far are kept",
+    }[stopped]

@@ -12,6 +12,10 @@ from kernelweave.geometry._proximal import is_solved, minimise_model, polish
 
 # Weights this far outside the set still count as inside: room for the rounding of M additions.
 FEASIBILITY_SLACK = 1e-9
+# How many values of a parameter a search tries if it is not told which.
+GRID_SIZE = 5
+# The soft penalties have no natural scale, so theta is tried in powers of ten.
+SOFT_GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 class Geometry(Part, ABC):
@@ -25,6 +29,15 @@ class Geometry(Part, ABC):
     def settles_quickly(self) -> bool:
         """Whether alternating with `reweight` takes only a few steps to three digits."""
         return False
+
+    @property
+    def tunable(self) -> str | None:
+        """The parameter a search varies if it is not told another; None if there is nothing to vary."""
+        return None
+
+    def grid(self, n_kernels: int) -> tuple[float, ...]:  # noqa: ARG002 - for the geometries that vary
+        """Return values of `tunable` worth trying, from even weights towards few kernels."""
+        return ()
 
     @abstractmethod
     def contains(self, eta: Vector) -> bool:
@@ -78,6 +91,11 @@ class Geometry(Part, ABC):
         """Raise ValueError when the parameters are illegal or do not fit this many kernels."""
         if n_kernels < 1:
             raise ValueError(f"{type(self).__name__} weighs at least 1 kernel, got {n_kernels}.")
+
+
+def even_to_one(n_parts: int) -> tuple[float, ...]:
+    """Return caps in equal ratios from 1/n, where n parts share evenly, to 1, where one may take all."""
+    return tuple(np.geomspace(1.0 / n_parts, 1.0, GRID_SIZE).tolist()) if n_parts > 1 else (1.0,)
 
 
 def is_nonnegative(eta: Vector) -> bool:

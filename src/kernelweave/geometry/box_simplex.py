@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry import _capped, _quadratic
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
+from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, even_to_one, is_nonnegative
 
 DEFAULT_NU = 0.5
 
@@ -46,6 +46,14 @@ class BoxSimplex(Geometry):
 
     theta: float | None = None
     nu: float | None = None
+
+    @property
+    def tunable(self) -> str:
+        return "theta" if self.nu is None else "nu"
+
+    def grid(self, n_kernels: int) -> tuple[float, ...]:
+        caps = even_to_one(n_kernels)
+        return caps if self.nu is None else caps[::-1]  # theta = 1/(nu M): both lie between 1/M and 1
 
     def cap(self, n_kernels: int) -> float:
         """Return the cap for this many kernels, never above 1, exactly 1/M where it rounds to that."""

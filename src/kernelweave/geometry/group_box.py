@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.geometry import _capped, _group_interior, _quadratic
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
+from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, even_to_one, is_nonnegative
 from kernelweave.geometry._proximal import is_solved
 
 
@@ -46,6 +46,13 @@ class GroupBox(Geometry):
 
     groups: Sequence[Hashable] | None = None
     theta: float = 1.0
+
+    @property
+    def tunable(self) -> str:
+        return "theta"
+
+    def grid(self, n_kernels: int) -> tuple[float, ...]:
+        return even_to_one(int(self._index(n_kernels).max()) + 1)
 
     def contains(self, eta: Vector) -> bool:
         lengths = self._lengths(eta)

@@ -46,6 +46,13 @@ class LpBall(Geometry):
     p: float = 2.0
 
     @property
+    def tunable(self) -> str:
+        return "p"
+
+    def grid(self, n_kernels: int) -> tuple[float, ...]:  # noqa: ARG002 - p does not depend on it
+        return (np.inf, 4.0, 2.0, 4.0 / 3.0, 1.0)  # those of [Kloft11]
+
+    @property
     def settles_quickly(self) -> bool:
         return self.p >= 2.0  # the closer to 1, the slower: 7 machines at p = 2, 155 at p = 1
 

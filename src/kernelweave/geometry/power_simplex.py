@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry import _capped, _interior, _power
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
+from kernelweave.geometry._base import FEASIBILITY_SLACK, SOFT_GRID, Geometry, is_nonnegative
 from kernelweave.geometry._interior import Boundary
 
 
@@ -42,6 +42,13 @@ class PowerSimplex(Geometry):
 
     theta: float = 1.0
     p: float = 2.0
+
+    @property
+    def tunable(self) -> str:
+        return "theta"
+
+    def grid(self, n_kernels: int) -> tuple[float, ...]:  # noqa: ARG002 - theta does not depend on it
+        return SOFT_GRID
 
     @property
     def kappa(self) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry import _capped, _power, _quadratic
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
+from kernelweave.geometry._base import FEASIBILITY_SLACK, SOFT_GRID, Geometry, is_nonnegative
 
 
 @dataclass
@@ -41,6 +41,13 @@ class RidgeSimplex(Geometry):
     """
 
     theta: float = 1.0
+
+    @property
+    def tunable(self) -> str:
+        return "theta"
+
+    def grid(self, n_kernels: int) -> tuple[float, ...]:  # noqa: ARG002 - theta does not depend on it
+        return SOFT_GRID
 
     def contains(self, eta: Vector) -> bool:
         return is_nonnegative(eta) and abs(float(eta.sum()) - 1.0) <= FEASIBILITY_SLACK

@@ -2,20 +2,21 @@
 
 from kernelweave.gram.choose import store
 from kernelweave.gram.dense import DenseGrams
+from kernelweave.gram.given import MatrixSource
 from kernelweave.gram.joined import JoinedGrams
 from kernelweave.gram.lazy import LazyGrams
 from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import GramStack, Subsets
-from kernelweave.gram.source import ArraySource, Source
+from kernelweave.gram.source import Source
 
 __all__ = [
-    "ArraySource",
     "DenseGrams",
     "GramStack",
     "JoinedGrams",
     "LazyGrams",
     "LowRankGrams",
+    "MatrixSource",
     "PackedGrams",
     "Source",
     "Subsets",

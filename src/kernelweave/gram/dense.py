@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from kernelweave._typing import Matrix
+from kernelweave.gram.given import MatrixSource
 from kernelweave.gram.lazy import LazyGrams
-from kernelweave.gram.source import ArraySource
 
 
 class DenseGrams(LazyGrams):
@@ -23,5 +25,5 @@ class DenseGrams(LazyGrams):
     """
 
     def __init__(self, matrices: Sequence[Matrix], centre: bool = False, n_threads: int = 1) -> None:
-        sources = [ArraySource(m, K) for m, K in enumerate(matrices)]
-        super().__init__(sources, len(sources), sources[0].n_samples, centre=centre, n_threads=n_threads)
+        source = MatrixSource([np.ascontiguousarray(K) for K in matrices])
+        super().__init__([source], len(matrices), source.n_samples, centre=centre, n_threads=n_threads)

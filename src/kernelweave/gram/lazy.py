@@ -12,7 +12,7 @@ from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.rounding import of_arithmetic
-from kernelweave.gram.source import Source, centring, largest_entries, renumbered
+from kernelweave.gram.source import Source, centring, in_bulk, largest_entries, renumbered
 
 
 class LazyGrams:
@@ -97,6 +97,7 @@ class LazyGrams:
 
     def images(self, coef: AnyArray) -> AnyArray:
         V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
+        out = np.zeros((self.n_kernels, *V.shape))
         shares: list[AnyArray] = []
 
         def add(share: Sequence[tuple[Source, slice]]) -> None:
@@ -106,10 +107,11 @@ class LazyGrams:
                     _core.add_images(block, rows.start, V, out[m])
             shares.append(out)
 
-        tasks = [(source, rows) for source in self.sources for rows in source.blocks()]
-        shared_out(add, tasks, self.n_threads)
-        out = shares[0]
-        for share in shares[1:]:
+        single, bulk = in_bulk(self.sources)
+        for one in bulk:
+            one.images_all(V, out, self.n_threads)
+        shared_out(add, [(source, rows) for source in single for rows in source.blocks()], self.n_threads)
+        for share in shares:
             out += share
         if self.centred:  # K V - 1 (shift'V) - shift (1'V), and the coefficients sum to zero
             out -= (self.shifts @ V.T)[:, :, None]

@@ -11,7 +11,7 @@ from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.rounding import of_arithmetic
-from kernelweave.gram.source import Source, centring, largest_entries
+from kernelweave.gram.source import Source, centring, in_bulk, largest_entries
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class PackedGrams:
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelweave.gram import ArraySource, PackedGrams
-    >>> grams = PackedGrams.pack([ArraySource(0, np.eye(3))], n_kernels=1, n_samples=3)
+    >>> from kernelweave.gram import MatrixSource, PackedGrams
+    >>> grams = PackedGrams.pack([MatrixSource([np.eye(3)])], n_kernels=1, n_samples=3)
     >>> grams.energies(np.array([1.0, -1.0, 0.0])).round(3)
     array([1.])
 
@@ -59,10 +59,10 @@ class PackedGrams:
             for source, rows in share:
                 source.pack(rows, shifts, packed)
 
-        todo: Sequence[Source] = sources
-        while todo:
-            shared_out(convert, [(source, rows) for source in todo for rows in source.blocks()], n_threads)
-            todo = [source for source in todo if not source.settle()]
+        single, bulk = in_bulk(sources)
+        for one in bulk:
+            one.pack_all(shifts, packed, n_threads)
+        shared_out(convert, [(source, rows) for source in single for rows in source.blocks()], n_threads)
         return cls(packed, shifts, sizes, centre, n_threads)
 
     @property

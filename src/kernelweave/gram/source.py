@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -47,17 +48,13 @@ class Source(ABC):
         """How many rows to ask for at a time."""
         return max(1, ENTRIES // max(self.n_samples, 1))
 
+    def check(self) -> None:  # noqa: B027 - most make their entries themselves
+        """Raise ValueError unless what comes from outside is a kernel; `Bulk.pack_all` does so too."""
+
     def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
         """Write K_m[i, j] - shifts[m, i] - shifts[m, j] of these rows to the triangles packed[m]."""
         for m, K in self.block(rows, slice(0, rows.stop)):
             _core.pack(K, rows.start, shifts[m], packed[m])
-
-    def check(self) -> None:  # noqa: B027 - most make their entries themselves
-        """Raise ValueError unless what comes from outside is a kernel; `pack` and `settle` do so too."""
-
-    def settle(self) -> bool:
-        """Judge what was read; False asks for `pack` once more, after a matrix had to be mended."""
-        return True
 
     def blocks(self) -> Iterator[slice]:
         """Yield all rows in blocks."""
@@ -65,24 +62,21 @@ class Source(ABC):
             yield slice(start, min(start + self.step, self.n_samples))
 
 
-class ArraySource(Source):
-    """One kernel that exists as a float64 matrix."""
+@runtime_checkable
+class Bulk(Protocol):
+    """A source that does the passes over all its kernels in one go, with threads of its own.
 
-    def __init__(self, kernel: int, K: Matrix) -> None:
-        super().__init__((kernel,), int(K.shape[0]))
-        self._K = K
+    Arrays have one row per kernel of the whole stack; it fills those of its own.
+    """
 
-    def block(
-        self, rows: Span, columns: Span, which: Container[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        if which is not None and self.kernels[0] not in which:
-            return
-        block = self._K[rows][:, columns]
-        in_rows = block.strides[1] == block.itemsize
-        yield self.kernels[0], block if in_rows else np.ascontiguousarray(block)
+    def centre_all(self, chosen: Indices, shifts: Matrix, n_threads: int) -> None:
+        """Set the shifts of its kernels."""
 
-    def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        yield self.kernels[0], np.diagonal(self._K)
+    def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
+        """Write the shifted lower triangles of its kernels, after checking them."""
+
+    def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
+        """Set out[m] = V K_m for its kernels, V of shape (columns, n)."""
 
 
 class Renumbered(Source):
@@ -138,15 +132,25 @@ def centring(sources: Sequence[Source], n_kernels: int, n_samples: int, n_thread
     are enough. To a machine whose coefficients sum to zero it is the same kernel whatever μ.
     """
     chosen = reference_samples(n_samples)
+    weights = np.full(chosen.size, 1.0 / chosen.size)
     shifts = np.empty((n_kernels, n_samples))
 
     def fill(share: Sequence[Source]) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found when it is packed
-            for source in share:
-                for m, K in source.block(chosen, slice(0, n_samples)):
-                    means = weights @ K
-                    shifts[m] = means - 0.5 * (weights @ means[chosen])
+        for source in share:
+            for m, K in source.block(chosen, slice(0, n_samples)):
+                means = weights @ K
+                shifts[m] = means - 0.5 * (weights @ means[chosen])
 
-    weights = np.full(chosen.size, 1.0 / chosen.size)
-    shared_out(fill, sources, n_threads)
+    single, bulk = in_bulk(sources)
+    for source in bulk:
+        source.centre_all(chosen, shifts, n_threads)
+    shared_out(fill, single, n_threads)
     return shifts
+
+
+def in_bulk(sources: Sequence[Source]) -> tuple[list[Source], list[Bulk]]:
+    """Return the sources to be asked block by block, and those that do whole passes themselves."""
+    return (
+        [source for source in sources if not isinstance(source, Bulk)],
+        [source for source in sources if isinstance(source, Bulk)],
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -24,32 +24,28 @@ def tolerance_of(dtype: np.dtype[np.generic]) -> float:
 
 
 class Inspection:
-    """One fast pass over a matrix, in pieces: finite, symmetric, and without negative minors.
+    """One fast pass over matrices: finite, symmetric, and without negative minors.
 
     What it accepts needs no other check; a matrix it does not accept is for the others to judge and explain.
+    Made from the diagonals, one row per matrix, it holds what the compiled pass compares with.
     """
 
-    def __init__(self, K: Matrix, tolerance: float = TOLERANCE) -> None:
-        self.diagonal = np.diagonal(K).copy()  # n reads far apart: once is enough
-        shifted = self.diagonal + tolerance * np.abs(self.diagonal).mean()
-        # Also False when it holds NaN: then no root is taken.
-        self._sound = bool(shifted.min() >= 0.0 and shifted.max() < np.inf)
-        self.roots = np.sqrt(shifted) * (1.0 + tolerance) if self._sound else np.zeros(len(K))
-        self.probe = _probe(len(K))
-        self._reports: list[tuple[bool, float]] = []
+    def __init__(self, diagonals: Matrix, tolerances: Vector) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not pass
+            shifted = diagonals + tolerances[:, None] * np.abs(diagonals).mean(axis=1)[:, None]
+            self._sound = (shifted >= 0.0).all(axis=1) & (shifted < np.inf).all(axis=1)
+            self.roots = np.sqrt(np.where(self._sound[:, None], shifted, 0.0)) * (1.0 + tolerances[:, None])
+            # Sums of n^2 entries carry this much rounding even when the matrix is exactly symmetric.
+            n = diagonals.shape[1]
+            self._rounding = 8.0 * n**1.5 * np.finfo(np.float64).eps * diagonals.max(axis=1)
+        self.probe = _probe(n)
 
-    def add(self, report: tuple[bool, float]) -> None:
-        """Take over what the compiled pass found in some of the rows."""
-        self._reports.append(report)
-
-    @property
-    def passed(self) -> bool:
-        """Whether all rows together are plainly those of a Gram matrix."""
-        n = len(self.diagonal)
-        # Sums of n^2 entries carry this much rounding even when the matrix is exactly symmetric.
-        rounding = 8.0 * n**1.5 * np.finfo(np.float64).eps * float(self.diagonal.max())
-        asymmetry = sum(difference for _, difference in self._reports)
-        return self._sound and all(minors for minors, _ in self._reports) and abs(asymmetry) <= rounding
+    def judged(self, reports: Sequence[tuple[bool, float]]) -> list[bool]:
+        """Tell for each matrix whether it passed, given what the compiled pass found."""
+        return [
+            bool(sound and minors and abs(asymmetry) <= rounding)
+            for sound, rounding, (minors, asymmetry) in zip(self._sound, self._rounding, reports, strict=True)
+        ]
 
 
 @cache
@@ -62,9 +58,9 @@ def is_plainly_a_gram(K: Matrix, tolerance: float = TOLERANCE) -> bool:
     """Tell whether one fast pass finds ``K`` square, finite, symmetric and without negative minors."""
     if K.ndim != 2 or K.shape[0] != K.shape[1] or not len(K):
         return False
-    inspection = Inspection(K, tolerance)
-    inspection.add(_core.inspect(np.ascontiguousarray(K), inspection.roots, inspection.probe))
-    return inspection.passed
+    seen = Inspection(np.diagonal(K)[None].copy(), np.array([tolerance]))
+    [plain] = seen.judged([_core.inspect(np.ascontiguousarray(K), seen.roots[0], seen.probe)])
+    return plain
 
 
 def check_finite(K: Matrix, what: str) -> None:

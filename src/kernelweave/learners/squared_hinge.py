@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._typing import Vector
+from kernelweave._typing import AnyArray, Vector
 from kernelweave.learners.bias import squared_hinge_bias
 from kernelweave.learners.program import DualProgram
-from kernelweave.learners.support_vector import Loss, SupportVectorLearner
+from kernelweave.learners.support_vector import COSTS, Loss, SupportVectorLearner
 from kernelweave.learners.validation import positive
 
 
@@ -45,6 +45,13 @@ class SquaredHinge(SupportVectorLearner):
 
     C: float = 1.0
     tol: float | None = None
+
+    @property
+    def tunable(self) -> str:
+        return "C"
+
+    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - any C is legal
+        return COSTS
 
     def program(self, y: Vector, weight: Vector) -> DualProgram:
         C = positive("C", self.C) * weight

@@ -18,6 +18,10 @@ TIGHTEN = 0.1
 ROUNDS = 12
 
 
+# Prices of a margin violation that a search tries if it is not told which.
+COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
+
+
 @dataclass(frozen=True)
 class Loss:
     """The loss at given decision values with the best intercept, and how fast it can grow."""
@@ -37,6 +41,18 @@ class SupportVectorLearner(Part, ABC):
 
     has_bias = True
     tol: float | None
+
+    @property
+    def tunable(self) -> str | None:
+        """The parameter a search varies if it is not told another; None if there is nothing to vary."""
+        return None
+
+    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - for those that vary
+        """Return values of `tunable` worth trying, from smooth machines to those that fit closely.
+
+        ``y`` has one column of ±1 per machine; the values are legal for each.
+        """
+        return ()
 
     def check(self, y: AnyArray, weight: Vector) -> None:
         self.program(np.asarray(y, dtype=float), weight)

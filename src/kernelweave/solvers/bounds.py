@@ -31,8 +31,9 @@ class DualPoint:
 class LowerBound:
     r"""The best bound g − Ω*(h) over mixtures of the dual points reported so far.
 
-    Σπ g_r − Ω*(Σπ h_r) never exceeds the optimum. One line search per new point keeps the best mixture; it
-    matters where the machine's coefficients are not unique and no single one of them closes the gap.
+    Σπ g_r − Ω*(Σπ h_r) never exceeds the optimum. A new point that is better alone replaces the mixture; for
+    another one line search finds the best share. That matters where the machine's coefficients are not
+    unique and no single one of them closes the gap.
     """
 
     def __init__(self, geometry: WeightGeometry) -> None:
@@ -43,16 +44,15 @@ class LowerBound:
     def add(self, new: DualPoint) -> None:
         """Take a dual point into account."""
         alone = self._bound(new)
-        if self.point is None:
+        if self.point is None or alone > self.value:
             self.point, self.value = new, alone
             return
         old = self.point
         best = minimize_scalar(
             lambda t: -self._mixed(old, new, t), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-4}
         )
-        t, value = max([(float(best.x), -float(best.fun)), (1.0, alone)], key=lambda pair: pair[1])
-        if value > self.value:
-            self.point, self.value = old.towards(new, t), value
+        if -best.fun > self.value:
+            self.point, self.value = old.towards(new, float(best.x)), -float(best.fun)
 
     def _bound(self, point: DualPoint) -> float:
         return point.g - self._geometry.conjugate(point.h)

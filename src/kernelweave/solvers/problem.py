@@ -20,6 +20,8 @@ from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.result import Record, Result
 
 Progress = Callable[[Record], None]
+# Machines are solved to this part of the gap still open: what they leave adds to it, and passes cost more.
+INNER, LOOSEST = 0.02, 2e-3
 # A negative energy counts when it exceeds this share of what entries of the kernel's size could add up to:
 # far above the rounding of double arithmetic, and of storing in float32.
 INDEFINITE, INDEFINITE_ROUNDED = 1e-9, 5e-7
@@ -108,9 +110,9 @@ class Walk:
         self._coef = part.machine.coef
 
     def inner_tol(self) -> float:
-        """Return the relative gap to ask of the machine: a tenth of what is still open, never loose."""
+        """Return the relative gap to ask of the machine: a small part of what is still open, never loose."""
         open_gap = self.certificate.relative_gap if self.best is not None else 1.0
-        return float(np.clip(0.1 * open_gap, 0.1 * self.tol, 1e-2))
+        return float(np.clip(INNER * open_gap, 0.1 * self.tol, LOOSEST))
 
     def matrix(self, eta: Vector) -> AnyArray:
         """Return K(eta). Only the last one is kept: it is the largest thing a walk holds."""

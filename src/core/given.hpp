@@ -1,0 +1,29 @@
+// Passes over many matrices of the user at once: threads share them without going back to the interpreter.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "admit.hpp"
+
+namespace kernelweave {
+
+using Matrices = std::vector<const double*>;  // each n x n, row by row
+
+// out[m] = diagonal of K_m.
+void diagonals(const Matrices& K, std::size_t n, double* out, int n_threads);
+
+// out[m] = mean of the chosen rows of K_m, minus half the mean of its chosen entries.
+void reference_means(const Matrices& K, std::size_t n, const std::size_t* chosen, std::size_t n_chosen, double* out,
+                     int n_threads);
+
+// `admit` for every matrix: roots and shifts have one row per matrix, packed one triangle.
+template <class T>
+std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probe,
+                                   const double* shifts, T* packed, int n_threads);
+
+// out[m] = V K_m for V of shape (n_columns, n), from the lower triangles alone.
+void images_all(const Matrices& K, std::size_t n, const double* V, std::size_t n_columns, double* out,
+                int n_threads);
+
+}  // namespace kernelweave

@@ -1,0 +1,75 @@
+"""Candidates of a search: models on a fold's shared kernels that know their held-out values beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import check_scoring
+
+from kernelweave._typing import AnyArray
+from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.decisions import decision_values
+
+Score = Callable[[Any, Any, AnyArray, AnyArray | None], float]
+
+
+class Candidate(MKLClassifier):
+    """A model that answers for the held-out samples from memory, so that a scorer costs no pass."""
+
+    _known: tuple[Any, AnyArray] | None = None
+
+    def decision_function(self, X: Any) -> AnyArray:
+        """Return the decision values, remembered ones where X is the very table they were computed for."""
+        if self._known is not None and X is self._known[0]:
+            return self._known[1]
+        return super().decision_function(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy, without the checks of labels that are known to be in order."""
+        hits = self.predict(X) == y
+        if sample_weight is None:
+            return float(hits.mean())
+        total = float(np.sum(sample_weight))
+        return float(hits @ sample_weight) / total if total > 0.0 else np.nan
+
+
+def look_at(candidates: Sequence[Candidate], X: Any) -> None:
+    """Compute the decision values of all candidates in one pass; they remember them as long as X lives."""
+    for candidate, values in zip(candidates, decision_values(candidates, X), strict=True):
+        candidate._known = X, values
+
+
+def scorer_of(scoring: Any) -> Score:
+    """Return the score a parameter stands for, if decision values or predictions are all it needs.
+
+    Weights are passed on where the scorer takes them.
+    """
+    if isinstance(scoring, list | tuple | set | dict):
+        raise ValueError(
+            f"scoring must be one scorer, which picks the best parameters; got {scoring!r}: name one of them."
+        )
+    scorer = check_scoring(Candidate(), scoring=scoring)
+    needs = getattr(scorer, "_response_method", "predict")
+    if "predict_proba" in needs and "decision_function" not in needs:  # a name, or several to choose from
+        raise ValueError(
+            f"scoring={scoring!r} needs probabilities, so a calibration of every candidate; a search scores "
+            "decision values or predictions, such as 'accuracy', 'balanced_accuracy' or 'roc_auc'."
+        )
+    takes_weights = _takes_weights(scorer)
+
+    def score(model: Any, X: Any, y: AnyArray, weight: AnyArray | None) -> float:
+        weights = {"sample_weight": weight} if takes_weights and weight is not None else {}
+        return float(scorer(model, X, y, **weights))
+
+    return score
+
+
+def _takes_weights(scorer: Any) -> bool:
+    if hasattr(
+        scorer, "_accept_sample_weight"
+    ):  # one of scikit-learn's, around a function that may or may not
+        return bool(scorer._accept_sample_weight())
+    return "sample_weight" in signature(scorer).parameters

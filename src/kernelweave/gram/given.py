@@ -1,0 +1,43 @@
+"""Kernels that exist as float64 matrices: held by reference, read at memory speed."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+
+import numpy as np
+
+from kernelweave import _core
+from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
+from kernelweave.gram.source import Source
+
+
+class MatrixSource(Source):
+    """M matrices of one size, each in one piece."""
+
+    def __init__(self, matrices: Sequence[Matrix], first: int = 0) -> None:
+        super().__init__(range(first, first + len(matrices)), int(matrices[0].shape[0]))
+        self._matrices = list(matrices)
+        self._own = slice(first, first + len(matrices))
+
+    def block(
+        self, rows: Span, columns: Span, which: Container[int] | None = None
+    ) -> Iterator[tuple[int, Matrix]]:
+        for m, K in zip(self.kernels, self._matrices, strict=True):
+            if which is None or m in which:
+                yield m, K[rows][:, columns]
+
+    def diagonals(self) -> Iterator[tuple[int, Vector]]:
+        found = np.empty((len(self.kernels), self.n_samples))
+        _core.diagonals(self._matrices, found)
+        yield from zip(self.kernels, found, strict=True)
+
+    def centre_all(self, chosen: Indices, shifts: Matrix, n_threads: int) -> None:
+        _core.reference_means(self._matrices, chosen.astype(np.uint64), shifts[self._own], n_threads)
+
+    def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
+        own, n = self._own, self.n_samples
+        anything = np.full((len(self.kernels), n), np.inf)
+        _core.admit_all(self._matrices, anything, np.zeros(n), shifts[own], packed[own], n_threads)
+
+    def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
+        _core.images_all(self._matrices, V, out[self._own], n_threads)
