@@ -38,8 +38,9 @@ class GramBank:
         dtype: str = "auto",
         memory_limit: float | None = None,
         n_threads: int = 1,
+        lazy: bool = False,
     ) -> GramBank:
-        """Compute and store the training Gram matrices of a fitted bank."""
+        """Compute and store the training Gram matrices of a fitted bank, or only prepare to make them."""
 
         def stored(precision: str) -> GramStack:
             return store(
@@ -52,6 +53,7 @@ class GramBank:
                 dtype=precision,
                 memory_limit=memory_limit,
                 n_threads=n_threads,
+                lazy=lazy,
             )
 
         in_float64 = (lambda: stored("float64")) if dtype == "auto" else None

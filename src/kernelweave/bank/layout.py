@@ -9,7 +9,7 @@ from kernelweave._typing import Indices
 from kernelweave.bank.blocks import Block, Columns, PairwiseBlock
 from kernelweave.bank.columns import near_matches, resolve_columns
 from kernelweave.bank.entry import Entry
-from kernelweave.bank.tables import Table, as_table, column_names, shown_names, take_columns
+from kernelweave.bank.tables import Table, as_table, column_names, take_columns
 from kernelweave.bank.views import Views
 
 # The name of a table's columns taken together, as x0, x1, ... are those of nameless single ones.
@@ -35,6 +35,7 @@ class Layout:
             self.origin = None
         self.n_samples = int(next(iter(self.tables.values())).shape[0])
         self._declared = self._resolve(declared)
+        self._named: dict[str | None, tuple[str, ...] | None] = {}
         self._found: dict[tuple[str | None, int | None, bool], Block | PairwiseBlock] = {}
 
     def _resolve(self, declared: Any) -> dict[str, Indices]:
@@ -92,7 +93,7 @@ class Layout:
             chosen = inside[resolve_columns(selection, take_columns(table, inside), what)]
         else:
             raise ValueError(f"There is no view {view!r}; {self._advice(view or '')}")
-        return Columns(source, tuple(chosen.tolist()), int(table.shape[1]), column_names(table))
+        return Columns(source, tuple(chosen.tolist()), int(table.shape[1]), self._names(source))
 
     def _pairwise(self, entry: Entry) -> PairwiseBlock:
         if entry.columns is not None or entry.view in self._declared:
@@ -108,10 +109,16 @@ class Layout:
     def _label(self, entry: Entry, part: Columns) -> str:
         if entry.columns is None:
             return entry.view or WHOLE
-        names = shown_names(self.tables[part.view])
-        chosen = [names[position] for position in part.positions]
+        names = self._names(part.view)
+        chosen = [names[position] if names else f"x{position}" for position in part.positions]
         text = "+".join(chosen) if len(chosen) <= 3 else f"{chosen[0]}..{chosen[-1]}"
         return text if entry.view is None else f"{entry.view}.{text}"
+
+    def _names(self, view: str | None) -> tuple[str, ...] | None:
+        """Return the names of a table's columns, found once: there may be thousands, and as many kernels."""
+        if view not in self._named:
+            self._named[view] = column_names(self.tables[view])
+        return self._named[view]
 
     def _known(self) -> str:
         return ", ".join(repr(name) for name in (*self.tables, *self._declared) if name is not None)

@@ -64,11 +64,6 @@ def column_names(table: Table) -> tuple[str, ...] | None:
     return names if all(isinstance(name, str) for name in names) else None
 
 
-def shown_names(table: Table) -> tuple[str, ...]:
-    """Return a name for every column, x0, x1, ... where the table has none."""
-    return column_names(table) or tuple(f"x{position}" for position in range(table.shape[1]))
-
-
 def take_rows(table: Table, rows: slice | Indices) -> Table:
     """Return these rows, of the same kind of table."""
     return table.iloc[rows] if is_pandas(table) else table[rows]

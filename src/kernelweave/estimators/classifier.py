@@ -32,6 +32,7 @@ from kernelweave.estimators.training import (
     with_defaults,
 )
 from kernelweave.geometry import Simplex, WeightGeometry
+from kernelweave.gram import storage
 from kernelweave.learners import Hinge, Learner, OneVsRest
 from kernelweave.solvers import Certificate, Newton, Problem, Progress, Solver
 
@@ -83,6 +84,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     certificate_ : Certificate with ``upper``, ``lower``, ``gap``, ``relative_gap``; summed over the classes
     certificates_ : list of Certificate, one per problem solved
     duality_gap_, objective_ : the relative gap and the upper bound of ``certificate_``
+    storage_ : Storage with ``how`` the kernels were held and the ``error`` they carried; certificates do not
     n_iter_ : machines solved (the most over the classes)
     history_ : list of records (certificate, seconds, active kernels), or one such list per class
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
@@ -211,12 +213,16 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             memory_limit=self.memory_limit,
             n_threads=1 if per_class else effective_n_jobs(self.n_jobs),
             for_many=for_many,
+            lazy=not self._solver(len(setting.fitted)).holds_all,
         )
         if per_class:
             targets = {f"class {label}": Y[:, c] for c, label in enumerate(setting.classes)}
         else:
             targets = {"weights": Y if Y.shape[1] > 1 else Y[:, 0]}
         return Task(kernels, targets, setting.weight, setting.classes)
+
+    def _solver(self, n_kernels: int) -> Solver:
+        return with_defaults(self.solver, self.part("geometry"), n_kernels, self.tol, self.max_iter)
 
     def _check_parts(self, setting: Setting) -> None:
         for column in setting.signs.T:
@@ -253,6 +259,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.classes_ = task.classes
         self.bank_ = task.kernels.fitted.for_prediction()
         self.kernel_names_ = task.kernels.names
+        self.storage_ = storage(task.kernels.stack)
         self.kernel_weights_ = results[0].eta if len(results) == 1 else np.array([r.eta for r in results])
         self.support_ = np.flatnonzero(coef.any(axis=1))
         self.dual_coef_ = (coef[self.support_] / margin).T
@@ -271,7 +278,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self, task: Task, y: AnyArray, near: Start | None, progress: Progress | None, stop: Event
     ) -> Solved:
         """Solve one problem; the intercept is in terms of the kernels as they are, not as they are stored."""
-        solver = with_defaults(self.solver, self.part("geometry"), self.tol, self.max_iter)
+        solver = self._solver(task.kernels.n_kernels)
         learner = self.part("learner")
         if near is not None:
             learner = sharpened(learner, self.tol if solver.tol is None else solver.tol)

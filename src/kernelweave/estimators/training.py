@@ -16,15 +16,27 @@ from kernelweave.bank.gram_bank import GramBank
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.estimators.task import Start
-from kernelweave.geometry import Projects, Reweights, WeightGeometry
+from kernelweave.geometry import Projects, Restricts, Reweights, WeightGeometry
 from kernelweave.gram.memory import budget, packed_bytes
 from kernelweave.learners import Learner
-from kernelweave.solvers import BlockDescent, Newton, Problem, Progress, Result, Solver, verify
+from kernelweave.solvers import (
+    BlockDescent,
+    ColumnGeneration,
+    Newton,
+    Problem,
+    Progress,
+    ProjectedGradient,
+    Result,
+    Solver,
+    verify,
+)
 
 # Walks on rounded kernels go this much further than asked, so that the exact certificate meets the tolerance.
 ROOM_FOR_ROUNDING = 2e-5
 # From this tolerance on the closed form's few cheap steps beat Newton's fewer dear ones.
 LOOSE = 5e-4
+# More kernels than this are not put into one quadratic model, unless so few of them must be used.
+MANY_KERNELS, FEW_KERNELS = 1000, 100
 # Share of the outer tolerance that machines solved from a good start are asked for.
 SHARP = 0.1
 
@@ -50,14 +62,15 @@ def hold(
     doubles = packed_bytes(fitted.n_samples, len(fitted), np.dtype(np.float64).itemsize)
     if for_many and dtype == "auto" and doubles <= budget(memory_limit):
         dtype = "float64"
-    return GramBank.hold(fitted, dtype=dtype, memory_limit=memory_limit, **how)
+    with single_threaded_blas():
+        return GramBank.hold(fitted, dtype=dtype, memory_limit=memory_limit, **how)
 
 
 def with_defaults(
-    solver: Solver | None, geometry: WeightGeometry, tol: float, max_iter: int | None
+    solver: Solver | None, geometry: WeightGeometry, n_kernels: int, tol: float, max_iter: int | None
 ) -> Solver:
     """Return the solver to use, with the estimator's tolerance and cap where it has none of its own."""
-    chosen = choose(geometry, tol) if solver is None else solver
+    chosen = choose(geometry, n_kernels, tol) if solver is None else solver
     return replace(
         chosen,
         tol=tol if chosen.tol is None else chosen.tol,
@@ -74,8 +87,16 @@ def sharpened(learner: Learner, tol: float) -> Learner:
     return replace(learner, tol=SHARP * tol) if loose else learner  # type: ignore[type-var]
 
 
-def choose(geometry: WeightGeometry, tol: float) -> Solver:
-    """Return the solver with least work: the closed form where it settles in a few steps, else Newton."""
+def choose(geometry: WeightGeometry, n_kernels: int, tol: float) -> Solver:
+    """Return the solver with least work: the closed form where it settles in a few steps, else Newton.
+
+    Beyond a thousand kernels Newton's model grows too large: there kernels enter one by one where most stay
+    at zero, and the closed form has to do where they do not.
+    """
+    if n_kernels > MANY_KERNELS:
+        if isinstance(geometry, Restricts) and geometry.fewest(n_kernels) <= FEW_KERNELS:
+            return ColumnGeneration()
+        return BlockDescent(relaxation=0.7) if isinstance(geometry, Reweights) else ProjectedGradient()
     quick = isinstance(geometry, Reweights) and getattr(geometry, "settles_quickly", False)
     return BlockDescent(relaxation=0.7) if quick and tol >= LOOSE else Newton()
 

@@ -9,6 +9,7 @@ from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import GramStack, Subsets
 from kernelweave.gram.source import Source
+from kernelweave.gram.storage import Storage, storage
 
 __all__ = [
     "DenseGrams",
@@ -19,6 +20,8 @@ __all__ = [
     "MatrixSource",
     "PackedGrams",
     "Source",
+    "Storage",
     "Subsets",
+    "storage",
     "store",
 ]

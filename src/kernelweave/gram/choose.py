@@ -36,6 +36,7 @@ def store(
     dtype: str = "auto",
     memory_limit: float | None = None,
     n_threads: int = 1,
+    lazy: bool = False,
 ) -> GramStack:
     """Hold the kernels the way their size, the tolerance and the memory limit ask for.
 
@@ -43,10 +44,12 @@ def store(
     their small basis, if rounding is allowed; what is left packed; made again for every pass where that does
     not fit; and if not even the combined matrix fits, nothing is taken.
     ``in_memory`` says that the matrices exist already: then float64 keeps references and copies nothing.
+    ``lazy`` asks for kernels to be made again for every pass, whatever would fit.
     """
     wanted, limit = wish(n_samples, n_kernels, tol, dtype), budget(memory_limit)
     how: dict[str, Any] = {"centre": centre, "n_threads": n_threads}
-    if in_memory and wanted == "float64" and lazy_bytes(n_samples, n_kernels, DOUBLE) <= limit:
+    by_reference = in_memory and wanted == "float64"
+    if (by_reference or lazy) and lazy_bytes(n_samples, n_kernels, DOUBLE) <= limit:
         return LazyGrams(_checked(sources()), n_kernels, n_samples, **how)
     chosen = packing(n_samples, n_kernels, tol, dtype, limit)
     if chosen is None and lazy_bytes(n_samples, n_kernels, np.dtype(wanted).itemsize) > limit:

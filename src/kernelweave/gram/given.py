@@ -8,10 +8,10 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
-from kernelweave.gram.source import Source
+from kernelweave.gram.source import Bulk
 
 
-class MatrixSource(Source):
+class MatrixSource(Bulk):
     """M matrices of one size, each in one piece."""
 
     def __init__(self, matrices: Sequence[Matrix], first: int = 0) -> None:

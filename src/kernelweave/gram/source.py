@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterator, Sequence
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -62,19 +61,21 @@ class Source(ABC):
             yield slice(start, min(start + self.step, self.n_samples))
 
 
-@runtime_checkable
-class Bulk(Protocol):
+class Bulk(Source):
     """A source that does the passes over all its kernels in one go, with threads of its own.
 
     Arrays have one row per kernel of the whole stack; it fills those of its own.
     """
 
+    @abstractmethod
     def centre_all(self, chosen: Indices, shifts: Matrix, n_threads: int) -> None:
         """Set the shifts of its kernels."""
 
+    @abstractmethod
     def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
         """Write the shifted lower triangles of its kernels, after checking them."""
 
+    @abstractmethod
     def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
         """Set out[m] = V K_m for its kernels, V of shape (columns, n)."""
 

@@ -28,6 +28,8 @@ class Solver(Part, ABC):
 
     needs: ClassVar[type] = WeightGeometry
     uses_images: ClassVar[bool] = False
+    # False when it makes few passes over all kernels, so that they need not be held.
+    holds_all: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 500
 
     tol: float | None = None

@@ -18,7 +18,7 @@ from kernelweave.solvers.problem import Point, Walk
 # Kernels that are let in at a time.
 BATCH = 50
 # A working set beyond this size lets go of the kernels it does not use.
-LARGE = 400
+LARGE = 200
 # The working set is solved to this share of the gap that is open over all kernels.
 SHARE = 0.2
 
@@ -56,6 +56,7 @@ class ColumnGeneration(Solver):
     """
 
     needs: ClassVar[type] = Restricts
+    holds_all: ClassVar[bool] = False
     default_max_iter: ClassVar[int] = 500
 
     def walk(self, walk: Walk, eta: Vector) -> str | None:
