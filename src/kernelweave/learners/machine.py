@@ -11,8 +11,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.program import DualProgram
 
-# Relative ridge of the curvature's linear system: a Gram of low rank has no inverse.
-RIDGE = 1e-10
+# Relative ridge of the curvature's linear system, by its precision: a Gram of low rank has no inverse.
+RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 3e-7}
 # Rounding is allowed for up to this many times its typical size: a chance below 1e-7 under the usual model.
 SIGMAS = 6.0
 
@@ -91,20 +91,22 @@ def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix) -> 
     U = images[:, free].T
     E = (program.group[free, None] == np.arange(program.sums.size)).astype(float)
     E = E[:, E.any(axis=0)]
-    A = K[np.ix_(free, free)].astype(np.float64)
+    A = K[free][:, free]  # in the precision of K: the model needs no more digits than the matrix has
     A[np.diag_indices_from(A)] += program.d[free]
-    solved = _solve_psd(A, np.hstack([U, E]))
+    solved = _solve_psd(A, np.hstack([U, E]).astype(K.dtype)).astype(np.float64)
     AU, AE = solved[:, : U.shape[1]], solved[:, U.shape[1] :]
     held = np.linalg.lstsq(E.T @ AE, E.T @ AU, rcond=None)[0]
     H = U.T @ (AU - AE @ held)
     return np.asarray(0.5 * (H + H.T))
 
 
-def _solve_psd(A: Matrix, B: Matrix) -> Matrix:
+def _solve_psd(A: AnyArray, B: AnyArray) -> AnyArray:
     scale = max(float(np.trace(A)) / A.shape[0], np.finfo(float).tiny)
-    for ridge in (RIDGE, 1e4 * RIDGE, 1e8 * RIDGE):  # float32 Grams may be indefinite by their rounding
+    diagonal, least = np.diagonal(A).copy(), RIDGE[A.dtype]
+    for ridge in (least, 30.0 * least, 1000.0 * least):  # rounding may have made A indefinite
+        np.fill_diagonal(A, diagonal + A.dtype.type(ridge * scale))
         try:
-            return np.asarray(cho_solve(cho_factor(A + ridge * scale * np.eye(A.shape[0]), lower=True), B))
+            return np.asarray(cho_solve(cho_factor(A, lower=True, check_finite=False), B, check_finite=False))
         except LinAlgError:
             continue
-    return np.asarray(np.linalg.lstsq(A, B, rcond=RIDGE)[0])
+    return np.asarray(np.linalg.lstsq(A, B, rcond=least)[0])
