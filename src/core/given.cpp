@@ -37,7 +37,7 @@ void reference_means(const Matrices& K, std::size_t n, const std::size_t* chosen
 }
 
 template <class T>
-std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probe,
+std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probes,
                                    const double* shifts, T* packed, int n_threads) {
     const std::size_t per_matrix = (n + kRows - 1) / kRows;
     std::vector<AdmitReport> parts(K.size() * per_matrix);
@@ -45,8 +45,8 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
     parallel_for((parts.size() + together - 1) / together, n_threads, [&](std::size_t region) {
         for (std::size_t task = region * together; task < std::min(parts.size(), (region + 1) * together); ++task) {
             const std::size_t m = task / per_matrix, start = (task % per_matrix) * kRows;
-            parts[task] = admit<T>(K[m], n, start, std::min(n, start + kRows), roots + m * n, probe,
-                                   shifts + m * n, packed + m * triangle(n));
+            parts[task] = admit<T>(K[m], n, start, std::min(n, start + kRows), roots + m * n, probes,
+                                   probes + n, shifts + m * n, packed + m * triangle(n));
         }
     });
     std::vector<AdmitReport> reports(K.size(), AdmitReport{true, 0.0});

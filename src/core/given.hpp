@@ -17,9 +17,9 @@ void diagonals(const Matrices& K, std::size_t n, double* out, int n_threads);
 void reference_means(const Matrices& K, std::size_t n, const std::size_t* chosen, std::size_t n_chosen, double* out,
                      int n_threads);
 
-// `admit` for every matrix: roots and shifts have one row per matrix, packed one triangle.
+// `admit` for every matrix: roots and shifts have one row per matrix, packed one triangle; probes are two.
 template <class T>
-std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probe,
+std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probes,
                                    const double* shifts, T* packed, int n_threads);
 
 // out[m] = V K_m for V of shape (n_columns, n), from the lower triangles alone.

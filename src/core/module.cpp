@@ -29,29 +29,14 @@ void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-std::tuple<bool, double> inspect(Input<double, 2> K, Input<double, 1> roots, Input<double, 1> probe) {
+std::tuple<bool, double> inspect(Input<double, 2> K, Input<double, 1> roots, Input<double, 2> probes) {
     const std::size_t n = K.shape(0);
     require(K.shape(1) == n, "inspect: K must be square");
-    for (const std::size_t length : {roots.shape(0), probe.shape(0)})
-        require(length == n, "inspect: roots and probe must hold n entries");
+    require(roots.shape(0) == n && probes.shape(0) == 2 && probes.shape(1) == n,
+            "inspect: roots must hold n entries, probes two rows of n entries");
     nb::gil_scoped_release release;
     const kw::AdmitReport report =
-        kw::admit<double>(K.data(), n, 0, n, roots.data(), probe.data(), nullptr, nullptr);
-    return {report.minors, report.asymmetry};
-}
-
-template <class T>
-std::tuple<bool, double> admit(Input<double, 2> K, std::size_t start, std::size_t stop, Input<double, 1> roots,
-                               Input<double, 1> probe, Input<double, 1> shift, Output<T, 1> out) {
-    const std::size_t n = K.shape(0);
-    require(K.shape(1) == n, "admit: K must be square");
-    require(start <= stop && stop <= n, "admit: rows must lie within K");
-    for (const std::size_t length : {roots.shape(0), probe.shape(0), shift.shape(0)})
-        require(length == n, "admit: roots, probe and shift must hold n entries");
-    require(out.shape(0) == kw::triangle(n), "admit: out must hold n(n+1)/2 entries");
-    nb::gil_scoped_release release;
-    const kw::AdmitReport report = kw::admit<T>(K.data(), n, start, stop, roots.data(), probe.data(), shift.data(),
-                                                out.data());
+        kw::admit<double>(K.data(), n, 0, n, roots.data(), probes.data(), probes.data() + n, nullptr, nullptr);
     return {report.minors, report.asymmetry};
 }
 
@@ -86,10 +71,11 @@ void reference_means(const Given& K, Input<std::size_t, 1> chosen, Output<double
 }
 
 template <class T>
-std::vector<std::tuple<bool, double>> admit_all(const Given& K, Input<double, 2> roots, Input<double, 1> probe,
+std::vector<std::tuple<bool, double>> admit_all(const Given& K, Input<double, 2> roots, Input<double, 2> probes,
                                                 Input<double, 2> shifts, Output<T, 2> packed, int n_threads) {
-    const std::size_t n = probe.shape(0);
+    const std::size_t n = probes.shape(1);
     const kw::Matrices matrices = square(K, n);
+    require(probes.shape(0) == 2, "admit_all: probes must be two rows of n entries");
     for (const auto& rows : {roots, shifts})
         require(rows.shape(0) == K.size() && rows.shape(1) == n,
                 "admit_all: roots and shifts must have one row of n entries per matrix");
@@ -98,7 +84,7 @@ std::vector<std::tuple<bool, double>> admit_all(const Given& K, Input<double, 2>
     std::vector<kw::AdmitReport> reports;
     {
         nb::gil_scoped_release release;
-        reports = kw::admit_all<T>(matrices, n, roots.data(), probe.data(), shifts.data(), packed.data(), n_threads);
+        reports = kw::admit_all<T>(matrices, n, roots.data(), probes.data(), shifts.data(), packed.data(), n_threads);
     }
     std::vector<std::tuple<bool, double>> out;
     for (const auto& report : reports) out.emplace_back(report.minors, report.asymmetry);
@@ -211,10 +197,7 @@ std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<do
 
 template <class T>
 void bind(nb::module_& m) {
-    m.def("admit", &admit<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("stop"),
-          nb::arg("roots").noconvert(), nb::arg("probe").noconvert(), nb::arg("shift").noconvert(),
-          nb::arg("out").noconvert());
-    m.def("admit_all", &admit_all<T>, nb::arg("K"), nb::arg("roots").noconvert(), nb::arg("probe").noconvert(),
+    m.def("admit_all", &admit_all<T>, nb::arg("K"), nb::arg("roots").noconvert(), nb::arg("probes").noconvert(),
           nb::arg("shifts").noconvert(), nb::arg("packed").noconvert(), nb::arg("n_threads") = 1);
     m.def("pack", &pack<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("shift").noconvert(),
           nb::arg("out").noconvert());
@@ -235,7 +218,7 @@ void bind(nb::module_& m) {
 
 NB_MODULE(_core, m) {
     m.doc() = "Loops that run at memory speed; each has a numpy twin in the tests.";
-    m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert(), nb::arg("probe").noconvert());
+    m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert(), nb::arg("probes").noconvert());
     m.def("diagonals", &diagonals, nb::arg("K"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("reference_means", &reference_means, nb::arg("K"), nb::arg("chosen").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);

@@ -4,16 +4,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def inspect(K: NDArray[Any], roots: NDArray[Any], probe: NDArray[Any]) -> tuple[bool, float]: ...
-def admit(
-    K: NDArray[Any],
-    start: int,
-    stop: int,
-    roots: NDArray[Any],
-    probe: NDArray[Any],
-    shift: NDArray[Any],
-    out: NDArray[Any],
-) -> tuple[bool, float]: ...
+def inspect(K: NDArray[Any], roots: NDArray[Any], probes: NDArray[Any]) -> tuple[bool, float]: ...
 def diagonals(K: list[NDArray[Any]], out: NDArray[Any], n_threads: int = 1) -> None: ...
 def reference_means(
     K: list[NDArray[Any]], chosen: NDArray[Any], out: NDArray[Any], n_threads: int = 1
@@ -21,7 +12,7 @@ def reference_means(
 def admit_all(
     K: list[NDArray[Any]],
     roots: NDArray[Any],
-    probe: NDArray[Any],
+    probes: NDArray[Any],
     shifts: NDArray[Any],
     packed: NDArray[Any],
     n_threads: int = 1,

@@ -255,7 +255,7 @@ class UncheckedSource(MatrixSource):
 
     def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
         seen = Inspection(np.array([diagonal for _, diagonal in self.diagonals()]), self._bank.tolerances)
-        reports = _core.admit_all(self._matrices, seen.roots, seen.probe, shifts, packed, n_threads)
+        reports = _core.admit_all(self._matrices, seen.roots, seen.probes, shifts, packed, n_threads)
         for m, plain in enumerate(seen.judged(reports)):
             if not self._bank.judge(m, plain):  # it had to be mended
                 self._matrices[m] = self._bank.matrix(m)

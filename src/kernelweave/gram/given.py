@@ -37,7 +37,7 @@ class MatrixSource(Bulk):
     def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
         own, n = self._own, self.n_samples
         anything = np.full((len(self.kernels), n), np.inf)
-        _core.admit_all(self._matrices, anything, np.zeros(n), shifts[own], packed[own], n_threads)
+        _core.admit_all(self._matrices, anything, np.zeros((2, n)), shifts[own], packed[own], n_threads)
 
     def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
         _core.images_all(self._matrices, V, out[self._own], n_threads)

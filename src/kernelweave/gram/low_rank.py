@@ -32,7 +32,8 @@ class Basis:
 
     ``cores`` holds K_m between the pivots. The weights W are those of the orthogonal projection for the sum
     of the kernels, each scaled to unit length, so what sample i lacks of its length in all of the kernels
-    together is ``lacking[i]`` (squared, relative).
+    together is ``lacking[i]`` (squared, relative). ``error`` is the largest share of its trace that a kernel
+    of the group loses.
     """
 
     kernels: tuple[int, ...]
@@ -40,15 +41,11 @@ class Basis:
     cores: AnyArray = field(repr=False)
     lacking: Vector = field(repr=False)
     sizes: Vector = field(repr=False)
+    error: float
 
     @property
     def rank(self) -> int:
         return int(self.W.shape[1])
-
-    @property
-    def error(self) -> float:
-        """The share of the trace that is lost, at most, in a kernel of the group."""
-        return float(self.lacking.mean())
 
 
 def find_basis(source: Source, max_rank: int, tolerance: float = TOLERANCE) -> Basis | None:
@@ -80,10 +77,17 @@ def find_basis(source: Source, max_rank: int, tolerance: float = TOLERANCE) -> B
                 np.array([cores[m] for m in source.kernels]),
                 left / len(lengths),
                 np.array([lengths[m] for m in source.kernels]),
+                max(_lost(diagonal, W, cores[m]) for m, diagonal in source.diagonals()),
             )
         worst = np.flatnonzero(left > enough)
         tried = np.union1d(tried, worst[np.argsort(left[worst])[-TRIED:]])
     return None
+
+
+def _lost(diagonal: Vector, W: Matrix, core: Matrix) -> float:
+    """Return the share of the trace that W C W' differs by, sample by sample."""
+    kept = np.einsum("ir,ir->i", W @ core, W)
+    return float(np.abs(diagonal - kept).sum() / max(diagonal.sum(), np.finfo(float).tiny))
 
 
 def _sum(source: Source, rows: Indices, columns: Indices, lengths: dict[int, float]) -> Matrix:
@@ -120,11 +124,14 @@ class LowRankGrams:
         dtype: str = "float32",
         n_threads: int = 1,
     ) -> None:
-        self.bases, self.n_samples = tuple(bases), n_samples
+        self.n_samples = n_samples
         self.centred, self.dtype, self.n_threads = centre, np.dtype(dtype), n_threads
         chosen = reference_samples(n_samples)
         self._origins = [basis.W[chosen].mean(axis=0) if centre else np.zeros(basis.rank) for basis in bases]
-        self._centred = [basis.W - origin for basis, origin in zip(bases, self._origins, strict=True)]
+        # Only the centred weights are kept: they are as large as everything else here together.
+        self.bases = tuple(
+            replace(basis, W=basis.W - origin) for basis, origin in zip(bases, self._origins, strict=True)
+        )
 
     @property
     def n_kernels(self) -> int:
@@ -142,7 +149,7 @@ class LowRankGrams:
         shifts = np.zeros((self.n_kernels, self.n_samples))
         for basis, origin in zip(self.bases, self._origins, strict=True):
             for m, C in zip(basis.kernels, basis.cores, strict=True):
-                shifts[m] = basis.W @ (C @ origin) - 0.5 * origin @ C @ origin
+                shifts[m] = basis.W @ (C @ origin) + 0.5 * origin @ C @ origin
         return shifts
 
     @property
@@ -174,28 +181,28 @@ class LowRankGrams:
     def factor(self, eta: Vector) -> Matrix:
         """Return F with K(eta) = F F', as narrow as the weights allow."""
         parts = [np.zeros((self.n_samples, 0))]
-        for basis, W in zip(self.bases, self._centred, strict=True):
+        for basis in self.bases:
             weights = eta[list(basis.kernels)]
-            if weights.any():
+            if basis.rank and weights.any():
                 values, vectors = eigh(np.tensordot(weights, basis.cores, axes=1))
                 keep = values > NEGLIGIBLE * values[-1]
-                parts.append(W @ (vectors[:, keep] * np.sqrt(values[keep])))
+                parts.append(basis.W @ (vectors[:, keep] * np.sqrt(values[keep])))
         return np.hstack(parts)
 
     def images(self, coef: AnyArray) -> AnyArray:
         V = coef.reshape(self.n_samples, -1)
         out = np.empty((self.n_kernels, *V.shape))
-        for basis, W in zip(self.bases, self._centred, strict=True):
-            inner = basis.cores @ (W.T @ V)
+        for basis in self.bases:
+            inner = basis.cores @ (basis.W.T @ V)
             for m, one in zip(basis.kernels, inner, strict=True):
-                out[m] = W @ one
+                out[m] = basis.W @ one
         return out.reshape(self.n_kernels, *coef.shape)
 
     def energies(self, coef: AnyArray) -> Vector:
         V = coef.reshape(self.n_samples, -1)
         out = np.empty(self.n_kernels)
-        for basis, W in zip(self.bases, self._centred, strict=True):
-            P = W.T @ V
+        for basis in self.bases:
+            P = basis.W.T @ V
             out[list(basis.kernels)] = 0.5 * np.einsum("rk,mrs,sk->m", P, basis.cores, P, optimize=True)
         return out
 

@@ -38,7 +38,7 @@ class Inspection:
             # Sums of n^2 entries carry this much rounding even when the matrix is exactly symmetric.
             n = diagonals.shape[1]
             self._rounding = 8.0 * n**1.5 * np.finfo(np.float64).eps * diagonals.max(axis=1)
-        self.probe = _probe(n)
+        self.probes = _probes(n)
 
     def judged(self, reports: Sequence[tuple[bool, float]]) -> list[bool]:
         """Tell for each matrix whether it passed, given what the compiled pass found."""
@@ -49,9 +49,9 @@ class Inspection:
 
 
 @cache
-def _probe(n: int) -> Vector:
-    """Return a random vector r: 1'Kr = r'K1 up to rounding for a symmetric K only."""
-    return np.random.default_rng(n).normal(size=n)
+def _probes(n: int) -> Matrix:
+    """Return two random vectors: s'Kr = r'Ks up to rounding for a symmetric K only."""
+    return np.random.default_rng(n).normal(size=(2, n))
 
 
 def is_plainly_a_gram(K: Matrix, tolerance: float = TOLERANCE) -> bool:
@@ -59,7 +59,7 @@ def is_plainly_a_gram(K: Matrix, tolerance: float = TOLERANCE) -> bool:
     if K.ndim != 2 or K.shape[0] != K.shape[1] or not len(K):
         return False
     seen = Inspection(np.diagonal(K)[None].copy(), np.array([tolerance]))
-    [plain] = seen.judged([_core.inspect(np.ascontiguousarray(K), seen.roots[0], seen.probe)])
+    [plain] = seen.judged([_core.inspect(np.ascontiguousarray(K), seen.roots[0], seen.probes)])
     return plain
 
 
