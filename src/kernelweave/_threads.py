@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
-def shared_out(work: Callable[[Sequence[Any]], None], items: Sequence[Any], n_threads: int) -> None:
-    """Call ``work`` once per thread on its share of the items, every n-th of them."""
+def shared_out(work: Callable[[Sequence[Any]], T], items: Sequence[Any], n_threads: int) -> list[T]:
+    """Call ``work`` once per thread on its share of the items, every n-th of them.
+
+    Returns what each call returned, in the order of the shares and not of their completion: sums over them
+    are the same every time.
+    """
     if not items:
-        return
+        return []
     n_threads = max(1, min(n_threads, len(items)))
     shares = [items[first::n_threads] for first in range(n_threads)]
     if n_threads == 1:
-        work(shares[0])
-        return
+        return [work(shares[0])]
     with ThreadPoolExecutor(n_threads - 1) as pool:
         pending = [pool.submit(work, share) for share in shares[1:]]
-        work(shares[0])
-        for future in pending:
-            future.result()
+        return [work(shares[0]), *(future.result() for future in pending)]

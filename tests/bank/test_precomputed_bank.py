@@ -214,3 +214,13 @@ def test_a_precomputed_bank_survives_clone_and_pickle():
         fitted.cross(ROWS), pickle.loads(pickle.dumps(fitted)).cross(ROWS), strict=True
     ):
         np.testing.assert_array_equal(K, L)
+
+
+@pytest.mark.parametrize("n", [4, 60])
+def test_an_asymmetry_whose_rows_add_up_to_nothing_is_found(n):
+    A = np.random.default_rng(0).normal(size=(n, n + 1))
+    K, i = A @ A.T + n * np.eye(n), np.arange(n)
+    K[i, (i + 1) % n] += 0.5
+    K[(i + 1) % n, i] -= 0.5
+    with pytest.raises(ValueError, match="not symmetric"):
+        list(PrecomputedBank().fit([K]).grams())

@@ -7,11 +7,13 @@ from tests.reference.conic import conic_optimum
 from kernelweave import KernelBank, MKLClassifier
 from kernelweave.bank import Entry
 from kernelweave.bank.gram_bank import GramBank
+from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry import LpBall, Simplex
 from kernelweave.gram import JoinedGrams, LazyGrams, LowRankGrams, PackedGrams, choose
 from kernelweave.gram.low_rank import find_basis
-from kernelweave.kernels import Gaussian, Polynomial, UnitMean
+from kernelweave.kernels import Gaussian, Linear, Polynomial, UnitMean
 from kernelweave.learners import Hinge
+from kernelweave.solvers import ColumnGeneration
 
 N = 60
 RNG = np.random.default_rng(5)
@@ -116,3 +118,57 @@ def test_where_memory_is_short_kernels_are_made_again(monkeypatch):
     exact = GramBank.hold(fitted, centre=True, tol=1e-6, memory_limit=choose.lazy_bytes(N, 8, 8)).stack
     assert isinstance(exact, LazyGrams)
     assert not exact.is_rounded
+
+
+def test_the_error_of_a_basis_is_what_its_worst_kernel_loses():
+    x = np.random.default_rng(0).standard_cauchy(size=(200, 1))
+    kernels = [Gaussian(width=w) for w in (0.5, 2.0)] + [Polynomial(degree=3)]
+    source = KernelBank(kernels).fit(x).sources()[0]
+    basis = find_basis(source, max_rank=200, tolerance=1e-8)
+    lost = []
+    for m, K in source.block(slice(0, 200), slice(0, 200)):
+        approximation = basis.W @ basis.cores[m] @ basis.W.T
+        lost.append(np.abs(np.diagonal(K - approximation)).sum() / np.trace(K))
+    assert basis.error == pytest.approx(max(lost), rel=1e-3)
+
+
+def test_a_column_of_zeros_has_an_empty_basis(always_low_rank):
+    table = X.copy()
+    table[:, 1] = 0.0
+    bank = KernelBank([Entry(Linear(), columns=[j]) for j in range(3)])
+    model = MKLClassifier(bank, tol=1e-3).fit(table, Y)
+    assert model.duality_gap_ <= 1e-3
+    assert "rank" in model.storage_.how
+
+
+def test_column_generation_does_not_meet_bases(always_low_rank):
+    model = MKLClassifier(BANK, solver=ColumnGeneration(), tol=1e-3).fit(X, Y)
+    assert model.duality_gap_ <= 1e-3
+    assert "anew" in model.storage_.how
+    held_low_rank = GramBank.hold(BANK.fit(X), centre=True, tol=1e-3)
+    with pytest.raises(IncompatiblePartsError, match="JoinedGrams cannot be taken out one by one"):
+        held_low_rank.subset(np.array([0]))
+
+
+def test_lazy_passes_are_the_same_every_time():
+    sources = BANK.fit(X).sources()
+    v = RNG.normal(size=N)
+    answers = set()
+    for _ in range(20):
+        answers.add(LazyGrams(sources, 8, N, n_threads=4).images(v).tobytes())
+    assert len(answers) == 1
+
+
+def test_kernels_too_small_or_large_for_float32_are_kept_in_float64(monkeypatch):
+    monkeypatch.setattr(choose, "SMALL", 0)
+    Ks = [K * 1e-40 for K in BANK.fit(X).grams()]
+    model = MKLClassifier("precomputed", learner=Hinge(1e40), tol=1e-3).fit(Ks, Y)
+    assert model.storage_.error == 0.0
+    assert model.duality_gap_ <= 1e-3
+
+
+def test_what_float32_found_is_kept_when_float64_does_not_fit(monkeypatch):
+    monkeypatch.setattr(choose, "SMALL", 0)
+    bank = GramBank.hold(BANK.fit(X), centre=True, tol=1e-3, memory_limit=choose.lazy_bytes(N, 8, 4))
+    assert bank.is_rounded
+    assert bank.refined() is None

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+import kernelweave.estimators.training as training
 import kernelweave.solvers.column_generation as column_generation
-from kernelweave import KernelBank
+from kernelweave import KernelBank, MKLClassifier, path
 from kernelweave.bank.gram_bank import GramBank
+from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry import BoxSimplex, RidgeSimplex, Simplex
 from kernelweave.gram import DenseGrams, LazyGrams
 from kernelweave.learners import Hinge
@@ -64,3 +66,36 @@ def test_a_stack_that_cannot_be_taken_apart_is_named(problem):
 
     with pytest.raises(TypeError, match="Closed does not offer; use Newton"):
         ColumnGeneration().solve(Closed(), y, Hinge(1.0), Simplex())
+
+
+def test_an_indefinite_kernel_is_named_by_its_place_among_all(problem, monkeypatch):
+    fitted, y = problem
+    working = []
+    original = LazyGrams.subset
+
+    def watched(self, which):
+        working.append(which)
+        return original(self, which)
+
+    def found_indefinite(self, *_, **__):
+        raise IndefiniteKernelError(3, -1.0)  # the fourth kernel of the working set
+
+    monkeypatch.setattr(LazyGrams, "subset", watched)
+    monkeypatch.setattr(Newton, "run", found_indefinite)
+    lazy = LazyGrams(fitted.sources(), len(fitted), 50, centre=True)
+    with pytest.raises(IndefiniteKernelError) as caught:
+        ColumnGeneration().solve(lazy, y, Hinge(1.0), Simplex())
+    assert caught.value.index == working[0][3]
+
+
+def test_searches_and_paths_over_many_kernels_do_not_hold_them_all(problem, monkeypatch):
+    fitted, y = problem
+    monkeypatch.setattr(training, "MANY_KERNELS", 50)
+    walk = path(
+        MKLClassifier("precomputed", geometry=BoxSimplex(), tol=1e-2),
+        list(fitted.grams()),
+        y,
+        param="geometry__theta",
+        values=[1.0 / len(fitted), 0.2],
+    )
+    assert all("anew" in model.storage_.how for model in walk.models)

@@ -10,6 +10,7 @@ from typing import Any
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.cross import combined
 from kernelweave.bank.protocol import FittedKernels
+from kernelweave.errors import IncompatiblePartsError
 from kernelweave.gram import GramStack, LazyGrams, Subsets, store
 
 
@@ -99,7 +100,10 @@ class GramBank:
     def subset(self, which: Indices) -> GramStack:
         """Return these kernels alone, in this order, ready for many passes."""
         if not isinstance(self.stack, Subsets):
-            raise TypeError(f"Kernels held as {type(self.stack).__name__} cannot be taken out one by one.")
+            raise IncompatiblePartsError(
+                f"Kernels held as {type(self.stack).__name__} cannot be taken out one by one, as column "
+                "generation does; use Newton()."
+            )
         return self.stack.subset(which)
 
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
@@ -123,10 +127,16 @@ class GramBank:
         return replace(self, stack=stack)
 
     def refined(self) -> GramBank | None:
-        """Return the same kernels stored in float64, once for all who ask; None where dtype was fixed."""
+        """Return the same kernels stored in float64, once for all who ask.
+
+        None where the dtype was fixed, or where float64 does not fit into memory.
+        """
         if self.in_float64 is None:
             return None
         with self._refining:
             if not self._refined:
-                self._refined.append(replace(self, stack=self.in_float64(), in_float64=None))
+                try:
+                    self._refined.append(replace(self, stack=self.in_float64(), in_float64=None))
+                except MemoryError:  # then what was found on the rounded kernels has to do
+                    return None
         return self._refined[0]

@@ -64,8 +64,8 @@ class WholeSource(Source):
         self._bank = bank
 
     @property
-    def step(self) -> int:
-        return self.n_samples
+    def is_whole(self) -> bool:
+        return True
 
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None

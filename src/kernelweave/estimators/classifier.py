@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Event
 from typing import Any, ClassVar, Self
@@ -54,7 +54,8 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         The set of kernel weights; None is ``Simplex()``, which selects few kernels.
     solver : Solver or None, default=None
         The loop over the weights; None chooses: Newton steps, or the closed form of the lp ball (p ≥ 2)
-        where ``tol`` is loose.
+        where ``tol`` is loose. Beyond 1000 kernels: ColumnGeneration where few are used, else the closed
+        form.
     tol : float, default=1e-4
         Relative duality gap to stop at. Below 1e-4 the kernels are kept in float64.
     max_iter : int or None, default=None
@@ -158,7 +159,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         task = self._prepare(X, y, sample_weight)
         solved = self._solve(task)
         self._keep(task, solved)
-        warn_if_open([s.result for s in solved], self.tol)
+        warn_if_open([s.result for s in solved], self._solver(task.kernels.n_kernels).tol or self.tol)
         return self
 
     def decision_function(self, X: Any) -> AnyArray:
@@ -201,9 +202,10 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         weight = sample_weights(sample_weight, self.class_weight, self.classes_, index)
         return Setting(fitted, signs(index, self.classes_.size), weight, self.classes_)
 
-    def _store(self, setting: Setting, *, for_many: bool = False) -> Task:
-        """Store the kernels; ``for_many`` says that many problems will be solved on them."""
+    def _store(self, setting: Setting, candidates: Sequence[MKLClassifier] = ()) -> Task:
+        """Store the kernels, for this model or for all candidates that will be fitted on them."""
         Y = setting.signs
+        solvers = [model._solver(len(setting.fitted)) for model in candidates or [self]]
         per_class = Y.shape[1] > 1 and self.multiclass == "per_class"
         kernels = hold(
             setting.fitted,
@@ -212,8 +214,8 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             dtype=self.dtype,
             memory_limit=self.memory_limit,
             n_threads=1 if per_class else effective_n_jobs(self.n_jobs),
-            for_many=for_many,
-            lazy=not self._solver(len(setting.fitted)).holds_all,
+            for_many=len(candidates) > 1,
+            lazy=not all(solver.holds_all for solver in solvers),
         )
         if per_class:
             targets = {f"class {label}": Y[:, c] for c, label in enumerate(setting.classes)}
@@ -259,7 +261,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.classes_ = task.classes
         self.bank_ = task.kernels.fitted.for_prediction()
         self.kernel_names_ = task.kernels.names
-        self.storage_ = storage(task.kernels.stack)
+        self.storage_ = max((s.storage for s in solved), key=lambda used: used.error)
         self.kernel_weights_ = results[0].eta if len(results) == 1 else np.array([r.eta for r in results])
         self.support_ = np.flatnonzero(coef.any(axis=1))
         self.dual_coef_ = (coef[self.support_] / margin).T
@@ -288,4 +290,5 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if result.stopped == "interrupted":
             stop.set()
         machine = result.machine
-        return Solved(result, np.atleast_1d(machine.intercept - used.offset(result.eta, machine.coef)))
+        intercept = np.atleast_1d(machine.intercept - used.offset(result.eta, machine.coef))
+        return Solved(result, intercept, storage(used.stack))

@@ -106,7 +106,8 @@ class Search:
         self, candidates: dict[Place, Candidate], grid: Grid, setting: Setting, stop: Event
     ) -> dict[Place, dict[str, Any]]:
         """Solve the candidates in turn on the same stored kernels, each from its neighbours."""
-        task = next(iter(candidates.values()))._store(setting, for_many=True)
+        models = list(candidates.values())
+        task = models[0]._store(setting, models)
         solutions: dict[Place, list[Start]] = {}
         outcomes = {}
         for place, candidate in candidates.items():

@@ -119,7 +119,7 @@ def path(
     setting = models[0]._read(X, y, sample_weight)
     for current in models:
         current._adopt(models[0], setting)
-    task = models[0]._store(setting, for_many=len(models) > 1)
+    task = models[0]._store(setting, models)
     near: list[Start] | None = None
     results: list[Result] = []
     for current in models:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.bank.protocol import FittedKernels
+from kernelweave.gram import Storage
 from kernelweave.solvers import Result
 
 
@@ -44,6 +45,7 @@ class Solved:
 
     result: Result
     intercept: Vector
+    storage: Storage
 
     @property
     def start(self) -> Start:

@@ -122,7 +122,10 @@ def train(
         rough = replace(solver, tol=max(tol - ROOM_FOR_ROUNDING, 0.5 * tol))
         result = rough.run(problem, **_start(problem, near), progress=progress)
         checked = _checked(result, problem, bank, tol)
-        refined = bank.refined() if checked.stopped == "rounding" else None
+        may_go_on = checked.stopped in ("rounding", "stalled") or (
+            checked.stopped == "max_iter" and solver.max_iter is None
+        )
+        refined = bank.refined() if may_go_on else None
         if refined is None:
             return checked, bank
         left = None if solver.max_iter is None else max(1, solver.max_iter - result.n_iter)

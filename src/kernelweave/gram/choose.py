@@ -13,7 +13,7 @@ from kernelweave.gram.low_rank import Basis, LowRankGrams, find_basis, renumbere
 from kernelweave.gram.memory import DOUBLE, SINGLE, budget, human, lazy_bytes, packed_bytes
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import GramStack
-from kernelweave.gram.source import Source, renumbered
+from kernelweave.gram.source import Source, largest_entries, renumbered
 
 # Rounding to float32 costs up to about 1e-5 of the objective; below this tolerance float64 is needed.
 FLOAT32_TOL = 1e-4
@@ -22,6 +22,8 @@ SMALL = 2_000_000
 # From here on a basis of the single variables is found faster than their matrices are made; there may be one
 # pivot for this many samples.
 MANY, RANKS = 4_000, 16
+# Kernels that column generation may hold at a time.
+WORKING = 256
 DTYPES = ("auto", "float32", "float64")
 
 
@@ -44,18 +46,33 @@ def store(
     their small basis, if rounding is allowed; what is left packed; made again for every pass where that does
     not fit; and if not even the combined matrix fits, nothing is taken.
     ``in_memory`` says that the matrices exist already: then float64 keeps references and copies nothing.
-    ``lazy`` asks for kernels to be made again for every pass, whatever would fit.
+    ``lazy`` asks for kernels to be made again for every pass, whatever would fit: few of them, a working set,
+    are going to be held.
     """
     wanted, limit = wish(n_samples, n_kernels, tol, dtype), budget(memory_limit)
     how: dict[str, Any] = {"centre": centre, "n_threads": n_threads}
-    by_reference = in_memory and wanted == "float64"
-    if (by_reference or lazy) and lazy_bytes(n_samples, n_kernels, DOUBLE) <= limit:
+    if lazy:
+        dtype = _working(n_samples, n_kernels, wanted, limit)
+        return LazyGrams(_checked(sources()), n_kernels, n_samples, dtype=dtype, **how)
+    if in_memory and wanted == "float64" and lazy_bytes(n_samples, n_kernels, DOUBLE) <= limit:
         return LazyGrams(_checked(sources()), n_kernels, n_samples, **how)
     chosen = packing(n_samples, n_kernels, tol, dtype, limit)
     if chosen is None and lazy_bytes(n_samples, n_kernels, np.dtype(wanted).itemsize) > limit:
         raise MemoryError(_refusal(n_samples, n_kernels, wanted, limit))
     rounded = (chosen or wanted) == "float32"
     rest, bases = list(sources()), list[Basis]()
+    if rounded and dtype == "auto" and not _within_single(rest, n_kernels):
+        return store(
+            sources,
+            n_samples,
+            n_kernels,
+            in_memory=in_memory,
+            centre=centre,
+            tol=tol,
+            dtype="float64",
+            memory_limit=memory_limit,
+            n_threads=n_threads,
+        )
     if rounded and dtype == "auto" and n_samples >= MANY:
         rest, bases = _split(rest, n_samples // RANKS)
     if not bases:
@@ -83,6 +100,16 @@ def packing(n_samples: int, n_kernels: int, tol: float, dtype: str, limit: int) 
     return "float32" if dtype == "auto" and tol >= FLOAT32_TOL and need["float32"] <= limit else None
 
 
+def _working(n_samples: int, n_kernels: int, wanted: str, limit: int) -> str:
+    """Return the dtype in which a working set fits beside the combined matrix, float64 if possible."""
+    for name in ("float64", wanted):
+        size = np.dtype(name).itemsize
+        held = packed_bytes(n_samples, min(n_kernels, WORKING), size)
+        if held + lazy_bytes(n_samples, n_kernels, size) <= limit:
+            return name
+    raise MemoryError(_refusal(n_samples, n_kernels, wanted, limit))
+
+
 def _split(sources: list[Source], max_rank: int) -> tuple[list[Source], list[Basis]]:
     """Return the sources without a small basis, and the bases of the others."""
     rest, bases = [], []
@@ -105,11 +132,18 @@ def _joined(
     if not rest:
         return small
     sources = renumbered(rest)
-    if packed_bytes(n_samples, others.size, SINGLE) <= limit:
+    taken = sum(basis.W.nbytes for basis in bases)
+    if taken + packed_bytes(n_samples, others.size, SINGLE) <= limit:
         large: GramStack = PackedGrams.pack(sources, others.size, n_samples, "float32", **how)
     else:
         large = LazyGrams(_checked(sources), others.size, n_samples, dtype="float32", **how)
     return JoinedGrams(large, [small], [others, low], how["n_threads"])
+
+
+def _within_single(sources: Sequence[Source], n_kernels: int) -> bool:
+    """Tell whether entries of this size neither overflow nor vanish in float32."""
+    sizes = largest_entries(sources, n_kernels)
+    return bool(((sizes == 0.0) | ((sizes > 1e-25) & (sizes < 1e25))).all())
 
 
 def _checked(sources: Sequence[Source]) -> Sequence[Source]:

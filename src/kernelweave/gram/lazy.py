@@ -77,6 +77,10 @@ class LazyGrams:
         shift = eta @ self.shifts if self.centred else np.zeros(n)
         which = set(np.flatnonzero(eta).tolist())
         active = [source for source in self.sources if not which.isdisjoint(source.kernels)]
+        for whole in [source for source in active if source.is_whole]:  # made once, not for every block
+            for m, block in whole.block(slice(0, n), slice(0, n), which):
+                K += eta[m] * block
+        active = [source for source in active if not source.is_whole]
         step = min((source.step for source in active), default=n)
 
         def fill(share: Sequence[int]) -> None:
@@ -98,20 +102,19 @@ class LazyGrams:
     def images(self, coef: AnyArray) -> AnyArray:
         V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
         out = np.zeros((self.n_kernels, *V.shape))
-        shares: list[AnyArray] = []
 
-        def add(share: Sequence[tuple[Source, slice]]) -> None:
+        def add(share: Sequence[tuple[Source, slice]]) -> AnyArray:
             out = np.zeros((self.n_kernels, *V.shape))
             for source, rows in share:
                 for m, block in source.block(rows, slice(0, rows.stop)):
                     _core.add_images(block, rows.start, V, out[m])
-            shares.append(out)
+            return out
 
         single, bulk = in_bulk(self.sources)
         for one in bulk:
             one.images_all(V, out, self.n_threads)
-        shared_out(add, [(source, rows) for source in single for rows in source.blocks()], self.n_threads)
-        for share in shares:
+        tasks = [(source, rows) for source in single for rows in source.blocks()]
+        for share in shared_out(add, tasks, self.n_threads):
             out += share
         if self.centred:  # K V - 1 (shift'V) - shift (1'V), and the coefficients sum to zero
             out -= (self.shifts @ V.T)[:, :, None]

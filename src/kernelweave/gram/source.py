@@ -43,8 +43,15 @@ class Source(ABC):
         return False
 
     @property
+    def is_whole(self) -> bool:
+        """Whether asking for a few rows costs as much as asking for all."""
+        return False
+
+    @property
     def step(self) -> int:
         """How many rows to ask for at a time."""
+        if self.is_whole:
+            return self.n_samples
         return max(1, ENTRIES // max(self.n_samples, 1))
 
     def check(self) -> None:  # noqa: B027 - most make their entries themselves
@@ -89,8 +96,11 @@ class Renumbered(Source):
         self._own = {place: m for m, place in places.items()}
 
     @property
-    def step(self) -> int:
-        return self._source.step
+    def is_whole(self) -> bool:
+        return self._source.is_whole
+
+    def check(self) -> None:
+        self._source.check()
 
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None

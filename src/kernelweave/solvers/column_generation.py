@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Vector
-from kernelweave.errors import IncompatiblePartsError
+from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
 from kernelweave.geometry.protocol import Restricts
 from kernelweave.gram.protocol import Subsets
 from kernelweave.solvers.base import Solver
@@ -77,11 +77,14 @@ class ColumnGeneration(Solver):
             bank = problem.bank.subset(working)
             start = point.eta[working]
             solver = Newton(tol=_tolerance(walk), max_iter=walk.left)
-            result = solver.run(
-                replace(inner, bank=bank),
-                start=start if np.isfinite(inner.geometry.value(start)) else None,
-                warm=point.machine.coef,
-            )
+            try:
+                result = solver.run(
+                    replace(inner, bank=bank),
+                    start=start if np.isfinite(inner.geometry.value(start)) else None,
+                    warm=point.machine.coef,
+                )
+            except IndefiniteKernelError as error:  # it counts within the working set
+                raise IndefiniteKernelError(int(working[error.index]), error.energy) from None
             walk.note(result)
             weights = np.zeros(n_kernels)
             weights[working] = result.eta
