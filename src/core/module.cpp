@@ -127,6 +127,47 @@ void exp_scaled(Input<double, 2> D, double factor, Output<double, 2> out) {
     kw::exp_scaled(D.data(), factor, out.data(), D.size());
 }
 
+// One entry per kernel: its place in the stack, its rate and its factor.
+void check_family(Input<std::size_t, 1> kernels, Input<double, 1> rates, Input<double, 1> factors,
+                  std::size_t n_kernels) {
+    require(rates.shape(0) == kernels.shape(0) && factors.shape(0) == kernels.shape(0),
+            "exp: one rate and one factor per kernel are needed");
+    for (std::size_t k = 0; k < kernels.shape(0); ++k)
+        require(kernels.data()[k] < n_kernels, "exp: kernels must lie within the stack");
+}
+
+template <class T>
+void exp_pack(Rows D, std::size_t start, Input<std::size_t, 1> kernels, Input<double, 1> rates,
+              Input<double, 1> factors, Input<double, 2> shifts, Output<T, 2> packed) {
+    const std::size_t stop = start + D.shape(0), n = shifts.shape(1);
+    require(D.stride(1) == 1 && D.shape(1) >= stop && stop <= n,
+            "exp_pack: D must hold the rows up to their diagonal, in one piece");
+    require(packed.shape(0) == shifts.shape(0) && packed.shape(1) == kw::triangle(n),
+            "exp_pack: packed must have one triangle of n(n+1)/2 entries per row of shifts");
+    check_family(kernels, rates, factors, shifts.shape(0));
+    nb::gil_scoped_release release;
+    for (std::size_t k = 0; k < kernels.shape(0); ++k) {
+        const std::size_t m = kernels.data()[k];
+        kw::exp_pack<T>(D.data(), static_cast<std::size_t>(D.stride(0)), start, stop, rates.data()[k],
+                        factors.data()[k], shifts.data() + m * n, packed.data() + m * kw::triangle(n));
+    }
+}
+
+void exp_images(Rows D, std::size_t start, Input<std::size_t, 1> kernels, Input<double, 1> rates,
+                Input<double, 1> factors, Input<double, 2> V, Output<double, 3> out) {
+    const std::size_t stop = start + D.shape(0), n = V.shape(1);
+    require(D.stride(1) == 1 && D.shape(1) >= stop && stop <= n,
+            "exp_images: D must hold the rows up to their diagonal, in one piece");
+    require(out.shape(1) == V.shape(0) && out.shape(2) == n,
+            "exp_images: out must have the shape of V for every kernel");
+    check_family(kernels, rates, factors, out.shape(0));
+    nb::gil_scoped_release release;
+    for (std::size_t k = 0; k < kernels.shape(0); ++k)
+        kw::exp_images(D.data(), static_cast<std::size_t>(D.stride(0)), start, stop, rates.data()[k],
+                       factors.data()[k], V.data(), V.shape(0), n,
+                       out.data() + kernels.data()[k] * V.shape(0) * n);
+}
+
 void squared_distances(Input<double, 2> X, Input<double, 2> Z, Output<double, 2> out) {
     require(X.shape(1) == Z.shape(0), "squared_distances: X needs one column per row of Z");
     require(out.shape(0) == X.shape(0) && out.shape(1) == Z.shape(1),
@@ -199,6 +240,9 @@ template <class T>
 void bind(nb::module_& m) {
     m.def("admit_all", &admit_all<T>, nb::arg("K"), nb::arg("roots").noconvert(), nb::arg("probes").noconvert(),
           nb::arg("shifts").noconvert(), nb::arg("packed").noconvert(), nb::arg("n_threads") = 1);
+    m.def("exp_pack", &exp_pack<T>, nb::arg("D").noconvert(), nb::arg("start"), nb::arg("kernels").noconvert(),
+          nb::arg("rates").noconvert(), nb::arg("factors").noconvert(), nb::arg("shifts").noconvert(),
+          nb::arg("packed").noconvert());
     m.def("pack", &pack<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("shift").noconvert(),
           nb::arg("out").noconvert());
     m.def("combine", &combine<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
@@ -227,6 +271,9 @@ NB_MODULE(_core, m) {
     m.def("add_images", &add_images, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),
           nb::arg("out").noconvert());
     m.def("exp_scaled", &exp_scaled, nb::arg("D").noconvert(), nb::arg("factor"), nb::arg("out").noconvert());
+    m.def("exp_images", &exp_images, nb::arg("D").noconvert(), nb::arg("start"), nb::arg("kernels").noconvert(),
+          nb::arg("rates").noconvert(), nb::arg("factors").noconvert(), nb::arg("V").noconvert(),
+          nb::arg("out").noconvert());
     m.def("squared_distances", &squared_distances, nb::arg("X").noconvert(), nb::arg("Z").noconvert(),
           nb::arg("out").noconvert());
     bind<float>(m);

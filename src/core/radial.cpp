@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "dispatch.hpp"
+#include "packed.hpp"
 
 namespace kernelweave {
 namespace {
@@ -57,6 +59,32 @@ KERNELWEAVE_CLONES void add_squares(double x, const double* z, double* out, std:
 }
 
 }  // namespace
+
+template <class T>
+void exp_pack(const double* d, std::size_t stride, std::size_t start, std::size_t stop, double rate, double factor,
+              const double* shift, T* out) {
+    std::vector<double> row(stop);
+    for (std::size_t i = start; i < stop; ++i) {
+        exp_all(d + (i - start) * stride, -rate, row.data(), i + 1);
+        for (std::size_t j = 0; j <= i; ++j) row[j] *= factor;
+        pack<T>(row.data(), 0, i, i + 1, shift, out);
+    }
+}
+
+void exp_images(const double* d, std::size_t stride, std::size_t start, std::size_t stop, double rate, double factor,
+                const double* V, std::size_t n_columns, std::size_t n, double* out) {
+    std::vector<double> row(stop);
+    for (std::size_t i = start; i < stop; ++i) {
+        exp_all(d + (i - start) * stride, -rate, row.data(), i + 1);
+        for (std::size_t j = 0; j <= i; ++j) row[j] *= factor;
+        add_images(row.data(), 0, i, i + 1, V, n_columns, n, out);
+    }
+}
+
+template void exp_pack<float>(const double*, std::size_t, std::size_t, std::size_t, double, double, const double*,
+                              float*);
+template void exp_pack<double>(const double*, std::size_t, std::size_t, std::size_t, double, double, const double*,
+                               double*);
 
 void exp_scaled(const double* d, double factor, double* out, std::size_t length) {
     exp_all(d, factor, out, length);

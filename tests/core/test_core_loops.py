@@ -10,6 +10,7 @@ from tests.reference import loops
 from kernelweave import _core
 
 DTYPES = [np.float32, np.float64]
+PLACE = np.array([0], dtype=np.uint64)
 
 
 def random_grams(rng, n_kernels, n):
@@ -135,6 +136,28 @@ def test_the_exponential_is_right_to_the_last_digit(rng, factor):
     out = np.empty_like(D)
     _core.exp_scaled(D, factor, out)
     np.testing.assert_allclose(out, np.exp(factor * D), rtol=4.5e-16)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_families_of_exponentials_are_packed_and_applied_without_being_written_down(rng, dtype):
+    n, kernels = 60, np.array([2, 0], dtype=np.uint64)
+    X = rng.normal(size=(n, 3))
+    D = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    rates, factors, shifts = np.array([0.3, 2.0]), np.array([1.0, 0.5]), rng.normal(size=(3, n))
+    V = rng.normal(size=(2, n))
+    packed, images = np.zeros((3, n * (n + 1) // 2), dtype=dtype), np.zeros((3, 2, n))
+    for start in range(0, n, 25):
+        stop = min(start + 25, n)
+        block = np.ascontiguousarray(D[start:stop, :stop])
+        _core.exp_pack(block, start, kernels, rates, factors, shifts, packed)
+        _core.exp_images(block, start, kernels, rates, factors, V, images)
+    for m, rate, factor in zip(kernels.astype(int), rates, factors, strict=True):
+        K = factor * np.exp(-rate * D)
+        expected = packed_by_core([K], np.float64, shifts[[m]])[0]
+        np.testing.assert_allclose(packed[m], expected, atol=1e-6 if dtype == np.float32 else 1e-14)
+        np.testing.assert_allclose(images[m], V @ K, atol=1e-12)
+    assert not packed[1].any()
+    assert not images[1].any()
 
 
 def test_the_exponential_far_out(rng):
@@ -287,6 +310,32 @@ def run_smo(s=np.ones(2), group=np.zeros(2, np.int64), v=np.zeros(2)):  # noqa: 
         (lambda: _core.squared_distances(np.ones((2, 2)), np.ones((1, 2)), np.ones((2, 2))), "column"),
         (lambda: _core.squared_distances(np.ones((2, 2)), np.ones((2, 2)), np.ones((1, 2))), "out"),
         (lambda: _core.mirror(np.ones((2, 3))), "square"),
+        (
+            lambda: _core.exp_pack(
+                np.eye(2), 0, PLACE, np.ones(2), np.ones(1), np.eye(1, 2), np.ones((1, 3))
+            ),
+            "one rate",
+        ),
+        (
+            lambda: _core.exp_pack(np.eye(2), 0, PLACE + 1, *np.ones((2, 1)), np.eye(1, 2), np.ones((1, 3))),
+            "within the stack",
+        ),
+        (
+            lambda: _core.exp_pack(np.eye(2), 0, PLACE, *np.ones((2, 1)), np.eye(1, 2), np.ones((1, 2))),
+            "triangle",
+        ),
+        (
+            lambda: _core.exp_images(
+                np.eye(2), 0, PLACE, *np.ones((2, 1)), np.ones((1, 2)), np.ones((1, 2, 2))
+            ),
+            "shape of V",
+        ),
+        (
+            lambda: _core.exp_images(
+                np.eye(2), 1, PLACE, *np.ones((2, 1)), np.ones((1, 2)), np.ones((1, 1, 2))
+            ),
+            "diagonal",
+        ),
         (lambda: _core.diagonals([np.ones((2, 3))], np.ones((1, 2))), "square"),
         (lambda: _core.diagonals([np.ones((2, 2))], np.ones((2, 2))), "per matrix"),
         (lambda: _core.reference_means([np.eye(2)], np.array([2], dtype=np.uint64), np.eye(1, 2)), "within"),

@@ -14,7 +14,8 @@ from kernelweave.bank.sources import RowSource, WholeSource
 from kernelweave.bank.tables import is_sparse
 from kernelweave.gram import Source
 from kernelweave.kernels import Kernel, Scaling
-from kernelweave.kernels.fitted_scaling import FittedScaling, Side
+from kernelweave.kernels.base import DistanceKernel
+from kernelweave.kernels.fitted_scaling import FittedScaling, Multiplied, Side
 from kernelweave.kernels.pairs import Pairs
 
 
@@ -107,6 +108,17 @@ class FittedBank:
         assert learnt is not None
         K = self._matrix(m, learnt.kernel, pairs)
         return K if learnt.scaling is None else learnt.scaling.block(K, rows, columns)
+
+    def family(self, m: int) -> tuple[str, float, float] | None:
+        """Return (metric, rate, factor) of a kernel that is factor exp(-rate d) on the training samples."""
+        learnt = self._learnt[m]
+        assert learnt is not None
+        kernel, scaling = learnt.kernel, learnt.scaling
+        if not isinstance(kernel, DistanceKernel) or not kernel.exponential:
+            return None
+        if scaling is not None and not isinstance(scaling, Multiplied):
+            return None
+        return kernel.metric, kernel.rate, 1.0 if scaling is None else scaling.factor
 
     def gram(self, m: int) -> Matrix:
         """Return the scaled training Gram of kernel m as a whole."""
@@ -226,8 +238,12 @@ class FittedBank:
     def _matrix(self, m: int, kernel: Kernel, pairs: Pairs) -> Matrix:
         with np.errstate(over="ignore", invalid="ignore"):  # an overflow is an error that names the kernel
             K = kernel.matrix(pairs)
-            suspicious = not np.isfinite(K.sum())
-        if suspicious and not np.isfinite(K).all():
+            # A function of a distance is finite where the distance is: one look serves all of its kernels.
+            if isinstance(kernel, DistanceKernel):
+                fine = pairs.is_finite(kernel.metric)
+            else:
+                fine = bool(np.isfinite(K.sum()))
+        if not fine and not np.isfinite(K).all():
             raise ValueError(
                 f"Kernel {self.names[m]!r} is not finite on these samples; standardise the columns of view "
                 f"{self.view_names[m]!r}, or use a kernel that does not grow so fast."

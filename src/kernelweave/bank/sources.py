@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
-from kernelweave._typing import Matrix, Span, Vector
+import numpy as np
+
+from kernelweave import _core
+from kernelweave._typing import AnyArray, Matrix, Span, Vector
 from kernelweave.bank.tables import is_sparse
 from kernelweave.gram import Source
 from kernelweave.kernels.pairs import Pairs
@@ -24,9 +29,24 @@ class TrainingKernels(Protocol):
 
     def block(self, m: int, pairs: Pairs, rows: Span, columns: Span) -> Matrix: ...
 
+    def family(self, m: int) -> tuple[str, float, float] | None: ...
+
     def gram(self, m: int) -> Matrix: ...
 
     def diagonal(self, m: int) -> Vector: ...
+
+
+@dataclass(frozen=True)
+class Family:
+    """Kernels factor exp(-rate d) of one distance, as the compiled loops take them."""
+
+    metric: str
+    arguments: tuple[AnyArray, Vector, Vector]
+
+    @classmethod
+    def of(cls, metric: str, members: list[tuple[int, float, float]]) -> Family:
+        places, rates, factors = zip(*members, strict=True)
+        return cls(metric, (np.array(places, dtype=np.uint64), np.array(rates), np.array(factors)))
 
 
 class RowSource(Source):
@@ -51,9 +71,44 @@ class RowSource(Source):
             if which is None or m in which:
                 yield m, self._bank.block(m, pairs, rows, columns)
 
+    def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
+        pairs = self._pairs(rows)
+        for family in self._families:
+            _core.exp_pack(pairs.matrix(family.metric), rows.start, *family.arguments, shifts, packed)
+        for m in self._others:
+            K = self._bank.block(m, pairs, rows, slice(0, rows.stop))
+            _core.pack(K, rows.start, shifts[m], packed[m])
+
+    def add_images(self, rows: slice, V: Matrix, out: AnyArray) -> None:
+        pairs = self._pairs(rows)
+        for family in self._families:
+            _core.exp_images(pairs.matrix(family.metric), rows.start, *family.arguments, V, out)
+        for m in self._others:
+            K = self._bank.block(m, pairs, rows, slice(0, rows.stop))
+            _core.add_images(K, rows.start, V, out[m])
+
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
         for m in self.kernels:
             yield m, self._bank.diagonal(m)
+
+    def _pairs(self, rows: slice) -> Pairs:
+        X = self._bank.training(self.place)
+        return Pairs(X[rows], X[: rows.stop])
+
+    @cached_property
+    def _families(self) -> list[Family]:
+        """The kernels that are exponentials of one distance, which are made in one go."""
+        found: dict[str, list[tuple[int, float, float]]] = {}
+        for m in self.kernels:
+            family = self._bank.family(m)
+            if family is not None:
+                found.setdefault(family[0], []).append((m, *family[1:]))
+        return [Family.of(metric, members) for metric, members in found.items()]
+
+    @cached_property
+    def _others(self) -> list[int]:
+        """The kernels that are made one by one."""
+        return [m for m in self.kernels if self._bank.family(m) is None]
 
 
 class WholeSource(Source):

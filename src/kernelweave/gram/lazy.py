@@ -106,8 +106,7 @@ class LazyGrams:
         def add(share: Sequence[tuple[Source, slice]]) -> AnyArray:
             out = np.zeros((self.n_kernels, *V.shape))
             for source, rows in share:
-                for m, block in source.block(rows, slice(0, rows.stop)):
-                    _core.add_images(block, rows.start, V, out[m])
+                source.add_images(rows, V, out)
             return out
 
         single, bulk = in_bulk(self.sources)

@@ -62,6 +62,11 @@ class Source(ABC):
         for m, K in self.block(rows, slice(0, rows.stop)):
             _core.pack(K, rows.start, shifts[m], packed[m])
 
+    def add_images(self, rows: slice, V: Matrix, out: AnyArray) -> None:
+        """Add the share of these rows, lower triangle only, to out[m] = V K_m; V has one row per vector."""
+        for m, K in self.block(rows, slice(0, rows.stop)):
+            _core.add_images(K, rows.start, V, out[m])
+
     def blocks(self) -> Iterator[slice]:
         """Yield all rows in blocks."""
         for start in range(0, self.n_samples, self.step):

@@ -93,6 +93,9 @@ class DistanceKernel(Kernel):
     they learn, the mean distance between training samples.
     """
 
+    # True when k = exp(-rate d): then many of them are made from the distances in one go.
+    exponential: ClassVar[bool] = False
+
     metric: ClassVar[str]
     gamma: float | None
     mean_: float | None

@@ -33,6 +33,7 @@ class ChiSquared(ScaledKernel):
 
     metric: ClassVar[str] = "chi2"
     stem: ClassVar[str] = "chi_squared"
+    exponential: ClassVar[bool] = True
 
     gamma: float | None = None
     scale: float = 1.0

@@ -48,6 +48,7 @@ class Gaussian(EuclideanKernel):
     """
 
     stem: ClassVar[str] = "gaussian"
+    exponential: ClassVar[bool] = True
 
     width: float | None = None
     gamma: float | None = None
