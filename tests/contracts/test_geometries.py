@@ -64,28 +64,6 @@ def test_its_parameters_make_it_and_it_pickles(case):
 
 
 @every_case
-def test_its_grid_runs_from_even_weights_to_few_kernels(case, rng):
-    geometry = case.geometry
-    grid = geometry.grid(M)
-    assert bool(grid) == (geometry.tunable is not None)
-    shares = []
-    h = rng.exponential(size=M)
-    for value in grid:
-        variant = type(geometry)(**geometry.get_params() | {geometry.tunable: value})
-        variant.check(M)
-        eta = variant.maximizer(h)
-        shares.append(eta.max() / eta.sum())
-    assert (np.diff(shares) >= -1e-9).all()
-    assert not grid or shares[0] < shares[-1]
-
-
-@pytest.mark.parametrize("geometry", [BoxSimplex(), BoxSimplex(nu=0.5), GroupBox(), LpBall(), RidgeSimplex()])
-def test_its_grid_is_legal_for_one_kernel_too(geometry):
-    for value in geometry.grid(1):
-        type(geometry)(**geometry.get_params() | {geometry.tunable: value}).check(1)
-
-
-@every_case
 def test_the_value_is_the_penalty_inside_and_infinite_outside(case, rng):
     geometry = case.geometry
     for _ in range(20):

@@ -74,7 +74,8 @@ class RowSource(Source):
     def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
         pairs = self._pairs(rows)
         for family in self._families:
-            _core.exp_pack(pairs.matrix(family.metric), rows.start, *family.arguments, shifts, packed)
+            D = self._distances(pairs, family, rows)
+            _core.exp_pack(D, rows.start, *family.arguments, shifts, packed)
         for m in self._others:
             K = self._bank.block(m, pairs, rows, slice(0, rows.stop))
             _core.pack(K, rows.start, shifts[m], packed[m])
@@ -82,7 +83,8 @@ class RowSource(Source):
     def add_images(self, rows: slice, V: Matrix, out: AnyArray) -> None:
         pairs = self._pairs(rows)
         for family in self._families:
-            _core.exp_images(pairs.matrix(family.metric), rows.start, *family.arguments, V, out)
+            D = self._distances(pairs, family, rows)
+            _core.exp_images(D, rows.start, *family.arguments, V, out)
         for m in self._others:
             K = self._bank.block(m, pairs, rows, slice(0, rows.stop))
             _core.add_images(K, rows.start, V, out[m])
@@ -94,6 +96,13 @@ class RowSource(Source):
     def _pairs(self, rows: slice) -> Pairs:
         X = self._bank.training(self.place)
         return Pairs(X[rows], X[: rows.stop])
+
+    def _distances(self, pairs: Pairs, family: Family, rows: slice) -> Matrix:
+        """Return the distances of a family; where they overflowed, its kernels are made and judged one by one."""
+        if not pairs.is_finite(family.metric):
+            for m in family.arguments[0]:
+                self._bank.block(int(m), pairs, rows, slice(0, rows.stop))
+        return pairs.matrix(family.metric)
 
     @cached_property
     def _families(self) -> list[Family]:

@@ -12,12 +12,11 @@ from kernelweave.gram.source import Bulk
 
 
 class MatrixSource(Bulk):
-    """M matrices of one size, each in one piece."""
+    """All kernels of a stack, as matrices of one size, each in one piece."""
 
-    def __init__(self, matrices: Sequence[Matrix], first: int = 0) -> None:
-        super().__init__(range(first, first + len(matrices)), int(matrices[0].shape[0]))
+    def __init__(self, matrices: Sequence[Matrix]) -> None:
+        super().__init__(range(len(matrices)), int(matrices[0].shape[0]))
         self._matrices = list(matrices)
-        self._own = slice(first, first + len(matrices))
 
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None
@@ -32,12 +31,11 @@ class MatrixSource(Bulk):
         yield from zip(self.kernels, found, strict=True)
 
     def centre_all(self, chosen: Indices, shifts: Matrix, n_threads: int) -> None:
-        _core.reference_means(self._matrices, chosen.astype(np.uint64), shifts[self._own], n_threads)
+        _core.reference_means(self._matrices, chosen.astype(np.uint64), shifts, n_threads)
 
     def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
-        own, n = self._own, self.n_samples
-        anything = np.full((len(self.kernels), n), np.inf)
-        _core.admit_all(self._matrices, anything, np.zeros((2, n)), shifts[own], packed[own], n_threads)
+        anything = np.full((len(self.kernels), self.n_samples), np.inf)
+        _core.admit_all(self._matrices, anything, np.zeros((2, self.n_samples)), shifts, packed, n_threads)
 
     def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
-        _core.images_all(self._matrices, V, out[self._own], n_threads)
+        _core.images_all(self._matrices, V, out, n_threads)

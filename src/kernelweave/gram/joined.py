@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.protocol import GramStack
-
-
-class Addable(GramStack, Protocol):
-    """A stack that can add its share to a combined matrix."""
-
-    def add(self, eta: Vector, K: AnyArray) -> None:
-        """Add Σ eta_m K_m to the lower triangle of K."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +22,7 @@ class JoinedGrams:
     """
 
     first: GramStack
-    others: Sequence[Addable]
+    others: Sequence[LowRankGrams]
     places: Sequence[Indices]
     n_threads: int = 1
     _stacks: tuple[GramStack, ...] = field(init=False, repr=False)

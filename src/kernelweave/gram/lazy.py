@@ -7,15 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.gram.adding import AddingGrams
 from kernelweave.gram.packed import PackedGrams
-from kernelweave.gram.rounding import of_arithmetic
 from kernelweave.gram.source import Source, centring, in_bulk, largest_entries, renumbered
 
 
-class LazyGrams:
+class LazyGrams(AddingGrams):
     """M float64 kernels of which only a few rows exist at any time.
 
     Entries are those of the kernels themselves, so bounds drawn from them speak of the originals. Only the
@@ -57,24 +56,13 @@ class LazyGrams:
         return largest_entries(self.sources, self.n_kernels) if self._sizes is None else self._sizes
 
     @property
-    def errors(self) -> Vector:
-        return of_arithmetic(self.sizes, self.n_samples)
-
-    @property
     def is_rounded(self) -> bool:
         return self.dtype == np.float32
-
-    def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
-        K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out
-        K.fill(0.0)
-        self.add(eta, K)
-        _core.mirror(K, self.n_threads)
-        return K
 
     def add(self, eta: Vector, K: AnyArray) -> None:
         """Add Σ eta_m K_m to the lower triangle of K."""
         n = self.n_samples
-        shift = eta @ self.shifts if self.centred else np.zeros(n)
+        shift = eta @ self.shifts
         which = set(np.flatnonzero(eta).tolist())
         active = [source for source in self.sources if not which.isdisjoint(source.kernels)]
         for whole in [source for source in active if source.is_whole]:  # made once, not for every block
@@ -129,8 +117,3 @@ class LazyGrams:
     def energies(self, coef: AnyArray) -> Vector:
         images = self.images(coef).reshape(self.n_kernels, -1)
         return np.asarray(0.5 * images @ coef.ravel())
-
-    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
-        if not self.centred:
-            return np.zeros(coef.shape[1:])
-        return np.asarray((eta @ self.shifts) @ coef)

@@ -10,10 +10,9 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.gram.rounding import of_arithmetic
+from kernelweave.gram.adding import AddingGrams
 from kernelweave.gram.source import Source, reference_samples
 
 # What a sample may lack of its length, squared: with 1e-12 entries are right to about 1e-6.
@@ -109,7 +108,7 @@ def renumbered_bases(bases: Sequence[Basis]) -> list[Basis]:
     return [replace(basis, kernels=tuple(places[m] for m in basis.kernels)) for basis in bases]
 
 
-class LowRankGrams:
+class LowRankGrams(AddingGrams):
     """M kernels, each W C_m W' in the basis of its group; passes cost what the ranks cost.
 
     Bounds drawn from these matrices speak of them, not of the originals.
@@ -153,19 +152,8 @@ class LowRankGrams:
         return shifts
 
     @property
-    def errors(self) -> Vector:
-        return of_arithmetic(self.sizes, self.n_samples)
-
-    @property
     def is_rounded(self) -> bool:
         return True
-
-    def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
-        K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out
-        K.fill(0.0)
-        self.add(eta, K)
-        _core.mirror(K, self.n_threads)
-        return K
 
     def add(self, eta: Vector, K: AnyArray) -> None:
         """Add Σ eta_m K_m to the lower triangle of K."""
@@ -205,6 +193,3 @@ class LowRankGrams:
             P = basis.W.T @ V
             out[list(basis.kernels)] = 0.5 * np.einsum("rk,mrs,sk->m", P, basis.cores, P, optimize=True)
         return out
-
-    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
-        return np.asarray((eta @ self.shifts) @ coef)

@@ -76,7 +76,7 @@ class Source(ABC):
 class Bulk(Source):
     """A source that does the passes over all its kernels in one go, with threads of its own.
 
-    Arrays have one row per kernel of the whole stack; it fills those of its own.
+    It holds every kernel of the stack, so arrays with one row per kernel are its own.
     """
 
     @abstractmethod

@@ -20,8 +20,9 @@ SINGLE = 2.0**-24
 class Storage:
     """How the kernels were held while the weights were learnt, and the most any of them lost by it.
 
-    ``error`` is relative to the trace of the kernel, centred where the learner has a bias. It is the error of
-    the kernels the solver walked on; certificates are drawn from the kernels themselves.
+    ``error`` is the largest share of its trace that a kernel lost to a basis, or the rounding of an entry in
+    float32. It is the error of the kernels the solver walked on; certificates are drawn from the kernels
+    themselves.
     """
 
     how: str
