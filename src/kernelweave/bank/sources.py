@@ -98,7 +98,7 @@ class RowSource(Source):
         return Pairs(X[rows], X[: rows.stop])
 
     def _distances(self, pairs: Pairs, family: Family, rows: slice) -> Matrix:
-        """Return the distances of a family; where they overflowed, its kernels are made and judged one by one."""
+        """Return the distances of a family; where they overflowed, its kernels are judged one by one."""
         if not pairs.is_finite(family.metric):
             for m in family.arguments[0]:
                 self._bank.block(int(m), pairs, rows, slice(0, rows.stop))
