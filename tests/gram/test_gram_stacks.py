@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.gram import DenseGrams, LazyGrams, MatrixSource, PackedGrams, store
+from kernelweave.gram import DenseGrams, LazyGrams, MatrixSource, PackedGrams, choose, source, store
 from kernelweave.gram.choose import packing, wish
 from kernelweave.gram.memory import budget, free_bytes, human, lazy_bytes, packed_bytes
 from kernelweave.gram.source import renumbered
@@ -69,18 +69,37 @@ def test_only_float32_rounds_beyond_double(matrices):
 
 @pytest.mark.parametrize("step", [1, 4, 30])
 def test_a_stack_may_be_made_in_blocks_of_any_size(rng, matrices, monkeypatch, step):
-    monkeypatch.setattr(MatrixSource, "step", step)
+    monkeypatch.setattr(source, "ENTRIES", 30 * step)
     v = rng.normal(size=30)
     v -= v.mean()
     eta = rng.random(5)
     blocks = renumbered([MatrixSource(matrices)])  # not in bulk
+    assert len(list(blocks[0].blocks())) == -(-30 // step)
     for stack in (
         PackedGrams.pack(blocks, 5, 30, "float64", True, 2),
         LazyGrams(blocks, 5, 30, centre=True, n_threads=2),
     ):
         K = np.tensordot(eta, matrices, axes=1)
         np.testing.assert_allclose(stack.combine(eta) @ v + stack.offset(eta, v), K @ v, rtol=1e-9)
+        np.testing.assert_allclose(stack.combine(eta), stack.combine(eta).T, rtol=0, atol=0)
         np.testing.assert_allclose(stack.energies(v), [0.5 * v @ k @ v for k in matrices], rtol=1e-9)
+
+
+def test_a_working_set_is_paid_for_before_kernels_are_made(matrices, monkeypatch):
+    monkeypatch.setattr(choose, "WORKING", 3)
+    beside = {size: packed_bytes(30, 3, size) + lazy_bytes(30, 5, size) for size in (4, 8)}
+
+    def working(limit, dtype="auto"):
+        options = {"in_memory": False, "centre": True, "tol": 1e-3, "dtype": dtype, "lazy": True}
+        return (
+            store(lambda: sources(matrices), 30, 5, memory_limit=limit, **options).combine(np.ones(5)).dtype
+        )
+
+    assert working(beside[8]) == np.float64
+    assert working(beside[4], "float32") == np.float32
+    for limit, dtype in ((beside[8] - 1, "float64"), (beside[4] - 1, "float32")):
+        with pytest.raises(MemoryError, match="5 kernels of 30 samples"):
+            working(limit, dtype)
 
 
 def test_centring_saves_the_energies_of_wide_gaussians_in_float32(rng):

@@ -120,6 +120,16 @@ def test_where_memory_is_short_kernels_are_made_again(monkeypatch):
     assert not exact.is_rounded
 
 
+def test_bases_count_as_memory_taken(always_low_rank):
+    basis = sum(b.W.nbytes for b in held().others[0].bases)
+    packed = choose.packed_bytes(N, 2, 4)  # two kernels of the bank have no small basis
+    room = max(choose.lazy_bytes(N, 8, 4), basis + packed)
+    assert basis > 0
+    assert basis + packed > choose.lazy_bytes(N, 8, 4)  # so that only the sum decides
+    assert isinstance(held(memory_limit=room).first, PackedGrams)
+    assert isinstance(held(memory_limit=room - 1).first, LazyGrams)
+
+
 def test_the_error_of_a_basis_is_what_its_worst_kernel_loses():
     x = np.random.default_rng(0).standard_cauchy(size=(200, 1))
     kernels = [Gaussian(width=w) for w in (0.5, 2.0)] + [Polynomial(degree=3)]

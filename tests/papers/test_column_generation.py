@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
+from tests.reference.conic import conic_optimum
+from tests.reference.problems import random_problem
 
 import kernelweave.estimators.training as training
 import kernelweave.solvers.column_generation as column_generation
@@ -9,9 +12,21 @@ from kernelweave import KernelBank, MKLClassifier, path
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry import BoxSimplex, RidgeSimplex, Simplex
-from kernelweave.gram import DenseGrams, LazyGrams
+from kernelweave.gram import DenseGrams, LazyGrams, MatrixSource
 from kernelweave.learners import Hinge
 from kernelweave.solvers import ColumnGeneration, Newton
+from kernelweave.solvers.problem import Problem, Walk
+
+
+def lazy_grams(Ks):
+    return LazyGrams([MatrixSource(tuple(Ks))], len(Ks), len(Ks[0]), centre=True)
+
+
+def spread(machine, n):
+    """Return the signed coefficients of all samples, of which scikit-learn keeps those of its support."""
+    coef = np.zeros(n)
+    coef[machine.support_] = machine.dual_coef_[0]
+    return coef
 
 
 @pytest.fixture(autouse=True)
@@ -88,14 +103,62 @@ def test_an_indefinite_kernel_is_named_by_its_place_among_all(problem, monkeypat
     assert caught.value.index == working[0][3]
 
 
-def test_searches_and_paths_over_many_kernels_do_not_hold_them_all(problem, monkeypatch):
-    fitted, y = problem
+@pytest.mark.parametrize("seed", range(6))
+def test_its_bounds_enclose_the_conic_optimum_at_kinks(monkeypatch, seed):
+    monkeypatch.setattr(column_generation, "BATCH", 1)
+    Ks, y = random_problem(seed, n=20, M=8)
+    result = ColumnGeneration(tol=1e-6).solve(lazy_grams(Ks), y, Hinge(1.0), Simplex())
+    optimum = conic_optimum(Ks, y, ("hinge", 1.0), ("simplex",)).value
+    assert result.certificate.lower <= optimum * (1 + 1e-8)
+    assert optimum * (1 - 1e-8) <= result.certificate.upper
+    assert result.certificate.relative_gap <= 1e-6
+
+
+def test_what_other_coefficients_prove_is_no_more_and_no_less_than_their_dual_objective():
+    Ks, y = random_problem(4, n=40, M=5)
+    optimum = conic_optimum(Ks, y, ("hinge", 1.0), ("simplex",)).value
+    machines = [SVC(C=1.0, kernel="precomputed").fit(K, y) for K in Ks]
+    for coef in [np.mean([spread(machine, 40) for machine in machines], axis=0), spread(machines[0], 40)]:
+        walk = Walk(Problem(lazy_grams(Ks), y, Hinge(1.0), Simplex()), tol=1e-6, max_iter=10)
+        walk.visit(np.array([0.0, 1.0, 0.0, 0.0, 0.0]), inner_tol=1e-3)
+        before = walk.certificate.lower
+        h = walk.prove(coef)
+        np.testing.assert_allclose(h, [0.5 * coef @ K @ coef for K in Ks], rtol=1e-9)
+        proved = np.abs(coef).sum() - max(0.5 * coef @ K @ coef for K in Ks)
+        assert walk.certificate.lower >= max(before, proved) * (1 - 1e-9)
+        assert walk.certificate.lower <= optimum * (1 + 1e-8)
+
+
+def test_at_a_kink_the_mixture_bounds_the_optimum_better_than_the_machine(monkeypatch):
+    monkeypatch.setattr(column_generation, "BATCH", 1)
+    gained = []
+    original = Walk.prove
+
+    def watched(self, coef):
+        before = self.certificate.lower
+        h = original(self, coef)
+        gained.append(self.certificate.lower / before - 1.0)
+        return h
+
+    monkeypatch.setattr(Walk, "prove", watched)
+    Ks, y = random_problem(1, n=20, M=8)
+    ColumnGeneration(tol=1e-6).solve(lazy_grams(Ks), y, Hinge(1.0), Simplex())
+    assert max(gained) > 1e-3
+
+
+@pytest.mark.parametrize("solver", [None, ColumnGeneration(), Newton()])
+def test_searches_and_paths_over_many_kernels_do_not_hold_them_all(monkeypatch, solver):
     monkeypatch.setattr(training, "MANY_KERNELS", 50)
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(50, 60))
     walk = path(
-        MKLClassifier("precomputed", geometry=BoxSimplex(), tol=1e-2),
-        list(fitted.grams()),
-        y,
+        MKLClassifier(
+            KernelBank.per_feature(widths=[0.7], degrees=[]), geometry=BoxSimplex(), solver=solver, tol=1e-2
+        ),
+        X,
+        np.sign(X[:, 3]),
         param="geometry__theta",
-        values=[1.0 / len(fitted), 0.2],
+        values=[1.0 / 60, 0.2],
     )
-    assert all("anew" in model.storage_.how for model in walk.models)
+    held = [model.storage_.how for model in walk.models]
+    assert all("anew" not in how if isinstance(solver, Newton) else "anew" in how for how in held)

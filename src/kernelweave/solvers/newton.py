@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry.fenchel import fenchel_young_gap
-from kernelweave.geometry.protocol import Models, Polyhedral, Reweights
+from kernelweave.geometry.protocol import Models, Polyhedral, Reweights, WeightGeometry
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.block import block_norms
 from kernelweave.solvers.cutting_plane import CuttingPlane
@@ -20,6 +20,9 @@ SUFFICIENT = 1e-4
 SHORTEST = 2.0**-10
 # Where a full step went too far the next one goes this many times as far as was good.
 GROWTH = 4.0
+# As long as the best weights for the energies see this many times the energy of the present ones, most of the
+# curvature along the ray of the weights is taken out.
+FAR, STRAIGHT = 3.0, 0.8
 # Steps without gain before another way is tried.
 PATIENCE = 3
 
@@ -72,7 +75,8 @@ class Newton(Solver):
                 if idle == PATIENCE:  # the machine has no more digits to give
                     return "stalled"
                 continue
-            H = _curvature(walk, point, damping)
+            H = _curvature(walk, point)
+            H = _damped(H, damping) if damping else _straightened(H, point, geometry)
             target = geometry.model_step(point.eta, point.h, H)
             reached, length = _search(walk, point, target, stride)
             if reached is not None:
@@ -91,10 +95,29 @@ class Newton(Solver):
         return None
 
 
-def _curvature(walk: Walk, point: Point, damping: float) -> Matrix:
+def _curvature(walk: Walk, point: Point) -> Matrix:
     assert point.images is not None
-    H = point.machine.curvature(walk.matrix(point.eta), point.images)
+    return point.machine.curvature(walk.matrix(point.eta), point.images)
+
+
+def _damped(H: Matrix, damping: float) -> Matrix:
     return np.asarray(H + damping * float(np.trace(H)) / H.shape[0] * np.eye(H.shape[0]))
+
+
+def _straightened(H: Matrix, point: Point, geometry: WeightGeometry) -> Matrix:
+    r"""Take the curvature along the ray of eta out of H while the optimum is far.
+
+    Where all margins are hard the machine's value f is homogeneous of degree -1 in eta: like 1/x, towards
+    whose minimum Newton's steps only grow x by half. 1/f is concave instead, and its Newton model has the
+    curvature H - (H eta)(H eta)' / (eta'H eta). With bounded coefficients f falls like c + s^-d along
+    the ray, and as much is taken out as d says.
+    """
+    h, bent = point.h, np.asarray(H @ point.eta)
+    slope, curve = float(point.eta @ h), float(point.eta @ bent)
+    if slope <= 0.0 or curve <= 0.0 or geometry.conjugate(h) < FAR * slope:
+        return H
+    degree = float(np.clip(curve / slope - 1.0, 0.0, 1.0))
+    return np.asarray(H - STRAIGHT * degree / curve * np.outer(bent, bent))
 
 
 def _machine_is_the_bottleneck(walk: Walk, point: Point) -> bool:
