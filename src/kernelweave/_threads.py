@@ -1,10 +1,14 @@
-"""Work that releases the GIL, on a few threads."""
+"""Work on a few threads: our own, and those of BLAS."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
@@ -24,3 +28,13 @@ def shared_out(work: Callable[[Sequence[Any]], T], items: Sequence[Any], n_threa
     with ThreadPoolExecutor(n_threads - 1) as pool:
         pending = [pool.submit(work, share) for share in shares[1:]]
         return [work(shares[0]), *(future.result() for future in pending)]
+
+
+def blas_threads(n_threads: int) -> AbstractContextManager[Any]:
+    """Keep BLAS to this many threads: its own pool fights with ours and loses small problems to locking."""
+    return _pools().limit(limits=n_threads, user_api="blas")  # type: ignore[no-any-return]
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()

@@ -12,6 +12,7 @@ from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.base import KernelEstimator
@@ -26,7 +27,6 @@ from kernelweave.estimators.task import Setting, Solved, Start, Task
 from kernelweave.estimators.training import (
     hold,
     sharpened,
-    single_threaded_blas,
     train,
     warn_if_open,
     with_defaults,
@@ -242,7 +242,7 @@ class MKLClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def _solve(self, task: Task, near: list[Start] | None = None, stop: Event | None = None) -> list[Solved]:
         """Solve every problem of the task, each from its start if given, until done or told to stop."""
         starts = [None] * len(task.targets) if near is None else near
-        with gap_bars(self.verbose) as bar, single_threaded_blas():
+        with gap_bars(self.verbose) as bar, blas_threads(1):
             jobs = [
                 partial(self._train, task, y, start, bar(title, self.tol))
                 for (title, y), start in zip(task.targets.items(), starts, strict=True)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
+from kernelweave._threads import blas_threads
 from kernelweave.estimators.base import forget, learnt
 from kernelweave.estimators.calibration import require_enough
 from kernelweave.estimators.candidate import scorer_of
@@ -29,7 +30,6 @@ from kernelweave.estimators.results import (
     warn_of_open_fits,
 )
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
-from kernelweave.estimators.training import single_threaded_blas
 from kernelweave.geometry import BoxSimplex
 from kernelweave.gram.memory import budget
 
@@ -209,7 +209,7 @@ class MKLClassifierCV(MKLClassifier):
         if together > 1:
             params["memory_limit"] = budget(self.memory_limit) / together
         # The limit on BLAS is the process's, so it is set once: folds on threads would undo each other's.
-        with count_bar(self.verbose, "search") as bar, single_threaded_blas():
+        with count_bar(self.verbose, "search") as bar, blas_threads(1):
             search = Search(
                 params=params,
                 grid=partial(self._grid, learner),

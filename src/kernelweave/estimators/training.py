@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import AbstractContextManager
 from dataclasses import is_dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import ThreadpoolController
 
+from kernelweave._threads import blas_threads
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IndefiniteKernelError
@@ -41,16 +39,6 @@ MANY_KERNELS, FEW_KERNELS = 1000, 100
 SHARP = 0.1
 
 
-@cache
-def _pools() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def single_threaded_blas() -> AbstractContextManager[Any]:
-    """Keep BLAS to one thread: its own pool fights with ours and loses small problems to locking."""
-    return _pools().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
-
-
 def hold(
     fitted: FittedKernels, *, dtype: str, memory_limit: float | None, for_many: bool, **how: Any
 ) -> GramBank:
@@ -62,7 +50,7 @@ def hold(
     doubles = packed_bytes(fitted.n_samples, len(fitted), np.dtype(np.float64).itemsize)
     if for_many and dtype == "auto" and doubles <= budget(memory_limit):
         dtype = "float64"
-    with single_threaded_blas():
+    with blas_threads(1):
         return GramBank.hold(fitted, dtype=dtype, memory_limit=memory_limit, **how)
 
 

@@ -17,6 +17,11 @@ class GramStack(Protocol):
     def n_samples(self) -> int: ...
 
     @property
+    def n_threads(self) -> int:
+        """How many threads its passes use, and may be used beside them."""
+        ...
+
+    @property
     def sizes(self) -> Vector:
         """Largest diagonal entry of each matrix: what its rounding is measured by."""
         ...

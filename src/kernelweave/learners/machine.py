@@ -8,11 +8,14 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.program import DualProgram
 
 # Relative ridge of the curvature's linear system, by its precision: a Gram of low rank has no inverse.
 RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 3e-7}
+# Linear systems of this size gain from threads; smaller ones lose to their locking.
+LARGE = 1_000
 # Rounding is allowed for up to this many times its typical size: a chance below 1e-7 under the usual model.
 SIGMAS = 6.0
 
@@ -71,7 +74,7 @@ class Machine:
         """Bound what rounding the entries of each K_m by at most errors_m changes in ½ v'K_m v."""
         return np.asarray(SIGMAS * 2.0**0.5 * 0.5 * errors * self.size**2)
 
-    def curvature(self, K: AnyArray, images: Matrix) -> Matrix:
+    def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:
         """Return the Hessian of the optimal value in the weights, given images[m] = K_m v.
 
         The support stays as it is: H = U' A⁻¹ U on the free coordinates with the group sums held, where
@@ -79,21 +82,26 @@ class Machine:
         """
         columns = images.reshape(images.shape[0], images.shape[1], -1)
         return sum(
-            (_curvature(K, program, v, columns[:, :, c]) for c, (program, v) in enumerate(self.parts)),
+            (
+                _curvature(K, program, v, columns[:, :, c], n_threads)
+                for c, (program, v) in enumerate(self.parts)
+            ),
             start=np.zeros((images.shape[0], images.shape[0])),
         )
 
 
-def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix) -> Matrix:
+def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix, n_threads: int) -> Matrix:
     free = np.flatnonzero((v > program.lo) & (v < program.hi))
     if free.size == 0:
         return np.zeros((images.shape[0], images.shape[0]))
     U = images[:, free].T
     E = (program.group[free, None] == np.arange(program.sums.size)).astype(float)
     E = E[:, E.any(axis=0)]
-    A = K[free][:, free]  # in the precision of K: the model needs no more digits than the matrix has
+    # In the precision of K: the model needs no more digits than the matrix has.
+    A = K.take(free, axis=0).take(free, axis=1)
     A[np.diag_indices_from(A)] += program.d[free]
-    solved = _solve_psd(A, np.hstack([U, E]).astype(K.dtype)).astype(np.float64)
+    with blas_threads(n_threads if free.size >= LARGE else 1):
+        solved = _solve_psd(A, np.hstack([U, E]).astype(K.dtype)).astype(np.float64)
     AU, AE = solved[:, : U.shape[1]], solved[:, U.shape[1] :]
     held = np.linalg.lstsq(E.T @ AE, E.T @ AU, rcond=None)[0]
     H = U.T @ (AU - AE @ held)

@@ -97,7 +97,8 @@ class Newton(Solver):
 
 def _curvature(walk: Walk, point: Point) -> Matrix:
     assert point.images is not None
-    return point.machine.curvature(walk.matrix(point.eta), point.images)
+    n_threads = walk.problem.bank.n_threads
+    return point.machine.curvature(walk.matrix(point.eta), point.images, n_threads)
 
 
 def _damped(H: Matrix, damping: float) -> Matrix:
