@@ -18,8 +18,15 @@ MAY_IMPORT = {
     "solvers": set(),
     "estimators": {"kernels", "gram", "bank", "geometry", "learners", "solvers"},
     "presets": {"estimators"},
+    "datasets": {"bank"},
+    "evaluation": set(),
+    "plots": {"evaluation"},
+    "experiments": {
+        *("kernels", "bank", "geometry", "learners", "solvers", "estimators"),
+        *("datasets", "evaluation", "plots", "presets"),
+    },
     "demo": {"bank", "estimators", "geometry", "kernels", "learners", "solvers"},
-    "cli": {"demo"},
+    "cli": {"demo", "experiments"},
     "__main__": {"cli"},
 }
 # What solvers may know of other layers: protocols, and the plain result a learner hands back.

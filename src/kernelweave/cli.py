@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kernelweave import __version__
+from kernelweave.errors import DataError
 
 app = typer.Typer(
     name="kernelweave",
@@ -25,6 +29,57 @@ def demo(
     from kernelweave.demo import run
 
     run(splits)
+
+
+@app.command()
+def reproduce(
+    experiment: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Which one; none lists them all.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A few cells only, in minutes.")] = False,
+    data: Annotated[str | None, typer.Option(help="Folder of the data files; KERNELWEAVE_DATA else.")] = None,
+    jobs: Annotated[int, typer.Option(help="Cells to run side by side; -1 for all cores.")] = 1,
+    store: Annotated[Path, typer.Option(help="File of finished work.")] = Path("kernelweave-results.sqlite"),
+    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("results"),
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on.")] = None,
+) -> None:
+    """Rerun a table or figure of a paper; what was finished before is not run again."""
+    from rich.console import Console
+
+    from kernelweave.experiments import command
+
+    with _one_sentence():
+        if experiment is None:
+            command.list_all(Console())
+            return
+        command.reproduce(
+            experiment, quick=quick, data=data, jobs=jobs, store=store, out=out, cluster=cluster
+        )
+
+
+@app.command()
+def results(
+    store: Annotated[Path, typer.Option(help="File of finished work.")] = Path("kernelweave-results.sqlite"),
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results.md"),
+) -> None:
+    """Write one page with the tables of all finished work."""
+    from kernelweave.experiments import command
+
+    with _one_sentence():
+        command.report(store, out)
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Turn a mistake of the user's into one sentence and exit code 2."""
+    try:
+        yield
+    except (DataError, OSError) as error:
+        typer.echo(f"kernelweave: {error}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("kernelweave: stopped; finished work is kept, and the same command goes on.", err=True)
+        raise typer.Exit(130) from None
 
 
 @app.command()

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 
+class DataError(ValueError):
+    """A data file, store or name that is not what it should be, with what would work."""
+
+
 class IncompatiblePartsError(TypeError):
     """Two parts that cannot work together, with the ones that can."""
 

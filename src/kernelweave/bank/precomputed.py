@@ -11,6 +11,7 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._part import Part
+from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
 from kernelweave.bank.views import Views
 from kernelweave.gram import MatrixSource, Source
@@ -91,8 +92,9 @@ class FittedPrecomputed:
 
     def prove(self) -> None:
         """Raise ValueError unless every matrix is a kernel, all eigenvalues included."""
-        for m in range(len(self)):
-            check_definite(self.matrix(m), f"Kernel {m}", self._tolerances[m])
+        with blas_threads(1):  # many small matrices
+            for m in range(len(self)):
+                check_definite(self.matrix(m), f"Kernel {m}", self._tolerances[m])
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -112,4 +112,7 @@ class Grid:
 
 
 def _corner(left: Start, below: Start, diagonal: Start) -> Start:
-    return Start(left.eta + below.eta - diagonal.eta, left.coef + below.coef - diagonal.coef)
+    """Extrapolate, but let no weight vanish that both neighbours have: some solvers never bring it back."""
+    least = 0.5 * np.minimum(left.eta, below.eta)
+    eta = np.maximum(left.eta + below.eta - diagonal.eta, least)
+    return Start(eta, left.coef + below.coef - diagonal.coef)

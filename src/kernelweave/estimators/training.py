@@ -142,9 +142,10 @@ def _start(problem: Problem, near: Start | None) -> dict[str, Any]:
     if near is None:
         return {}
     geometry = problem.geometry
-    if np.isfinite(geometry.value(near.eta)):
-        return {"start": near.eta, "warm": near.coef}
-    inside = geometry.project(near.eta) if isinstance(geometry, Projects) else None
+    eta = np.maximum(near.eta, 0.0)  # an extrapolated weight may have fallen below, if only by its last digit
+    if np.isfinite(geometry.value(eta)):
+        return {"start": eta, "warm": near.coef}
+    inside = geometry.project(eta) if isinstance(geometry, Projects) else None
     return {"start": inside, "warm": near.coef}
 
 

@@ -12,6 +12,9 @@ from kernelweave.geometry.protocol import Reweights
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import Walk
 
+# Share of the geometry's own start in a start that has zeros.
+STIR = 0.1
+
 
 @dataclass
 class BlockDescent(Solver):
@@ -52,6 +55,8 @@ class BlockDescent(Solver):
     def walk(self, walk: Walk, eta: Vector) -> str | None:
         geometry = walk.problem.geometry
         assert isinstance(geometry, Reweights)
+        if not eta.all():  # the closed form leaves zeros where they are
+            eta = (1.0 - STIR) * eta + STIR * geometry.start(len(eta))
         before = np.inf
         while True:
             point = walk.visit(eta)

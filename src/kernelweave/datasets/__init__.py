@@ -1,0 +1,28 @@
+"""The papers' data sets by name, and problems to draw."""
+
+from kernelweave.datasets.catalogue import load, names
+from kernelweave.datasets.dataset import Dataset
+from kernelweave.datasets.files import data_directory
+from kernelweave.datasets.generators import (
+    corrupted_views,
+    g241c,
+    g241d,
+    privileged_toy,
+    ringnorm,
+    with_noise_features,
+)
+from kernelweave.datasets.openml import fetch
+
+__all__ = [
+    "Dataset",
+    "corrupted_views",
+    "data_directory",
+    "fetch",
+    "g241c",
+    "g241d",
+    "load",
+    "names",
+    "privileged_toy",
+    "ringnorm",
+    "with_noise_features",
+]

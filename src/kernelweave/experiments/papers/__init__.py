@@ -1,0 +1,1 @@
+"""One module per paper's study: each declares ``EXPERIMENTS``, and the registry finds it."""

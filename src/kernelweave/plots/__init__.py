@@ -1,0 +1,7 @@
+"""Displays in the manner of scikit-learn's, drawn with matplotlib."""
+
+from kernelweave.plots.bands import BandsDisplay
+from kernelweave.plots.critical_difference import CriticalDifferenceDisplay
+from kernelweave.plots.grouped_bars import GroupedBarsDisplay
+
+__all__ = ["BandsDisplay", "CriticalDifferenceDisplay", "GroupedBarsDisplay"]

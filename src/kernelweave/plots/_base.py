@@ -1,0 +1,54 @@
+"""What all displays share: matplotlib on demand, and saving."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Colours that are told apart by people who see few of them, after Okabe and Ito.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+MARKERS = "osD^vPX*"
+
+
+class Display(ABC):
+    """Something to draw, in the manner of scikit-learn's displays."""
+
+    def plot(self, ax: Axes | None = None) -> Display:
+        """Draw on ``ax``, or on a new figure; keeps ``ax_`` and ``figure_``."""
+        if ax is None:
+            ax = _pyplot().subplots(figsize=self.size, layout="constrained")[1]
+        self.ax_: Axes = ax
+        self.figure_: Any = ax.figure
+        self._draw(ax)
+        return self
+
+    def save(self, file: str | Path) -> None:
+        """Draw on a figure of its own and write it to a file; the kind is told by its name."""
+        self.plot()
+        self.figure_.savefig(file, dpi=150, metadata=_without_date(file))
+        _pyplot().close(self.figure_)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of a figure of its own, in inches."""
+        return 7.0, 4.2
+
+    @abstractmethod
+    def _draw(self, ax: Axes) -> None: ...
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("Drawing needs matplotlib: pip install 'kernelweave[plot]'.") from None
+    return plt
+
+
+def _without_date(file: str | Path) -> dict[str, Any] | None:
+    """Leave out the date, so that equal results give equal files."""
+    return {"Date": None} if str(file).endswith(".svg") else None
