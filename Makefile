@@ -5,7 +5,7 @@ PEERS := .venv-peers
 BIN := $(VENV)/bin
 SOURCES := $(wildcard src/core/*) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-fast lint types sanitize bench peers clean
+.PHONY: demo test test-fast lint types sanitize bench peers reproduce-quick results clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -45,6 +45,15 @@ sanitize: $(VENV)/.installed-dev
 ## bench: speed and memory as ratios, in one interleaved run; other packages too once `make peers` was called
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
+
+## reproduce-quick: a few cells of every experiment whose data are there; DATA names the folder of the files
+DATA ?= $(KERNELWEAVE_DATA)
+reproduce-quick: $(VENV)/.installed-dev
+	$(BIN)/kernelweave reproduce all --quick --jobs 2 $(if $(DATA),--data $(DATA))
+
+## results: docs/results.md from docs/records
+results: $(VENV)/.installed-dev
+	$(BIN)/kernelweave results
 
 ## peers: the other packages of the benchmark, in an environment of their own
 peers: $(PEERS)/.installed

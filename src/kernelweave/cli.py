@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,25 +48,34 @@ def reproduce(
 
     from kernelweave.experiments import command
 
+    how: dict[str, Any] = {
+        "quick": quick,
+        "data": data,
+        "jobs": jobs,
+        "store": store,
+        "out": out,
+        "cluster": cluster,
+    }
     with _one_sentence():
         if experiment is None:
             command.list_all(Console())
-            return
-        command.reproduce(
-            experiment, quick=quick, data=data, jobs=jobs, store=store, out=out, cluster=cluster
-        )
+        elif experiment == "all":
+            command.reproduce_all(Console(), **how)
+        else:
+            command.reproduce(experiment, **how)
 
 
 @app.command()
 def results(
-    store: Annotated[Path, typer.Option(help="File of finished work.")] = Path("kernelweave-results.sqlite"),
+    store: Annotated[Path | None, typer.Option(help="File of finished work to take over.")] = None,
+    records: Annotated[Path, typer.Option(help="Folder of all records.")] = Path("docs/records"),
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results.md"),
 ) -> None:
     """Write one page with the tables of all finished work."""
     from kernelweave.experiments import command
 
     with _one_sentence():
-        command.report(store, out)
+        command.report(store, records, out)
 
 
 @contextmanager

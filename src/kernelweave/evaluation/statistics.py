@@ -71,7 +71,7 @@ class Friedman:
 
 
 def friedman_nemenyi(scores: Any, *, alpha: float = 0.05, larger_is_better: bool = True) -> Friedman:
-    r"""Test whether methods (columns) differ over data sets (rows) [Demšar06].
+    r"""Test whether methods (columns) differ over data sets (rows) [Demsar06].
 
     Friedman's χ² with the correction for ties, and CD = q_α √(k(k+1)/(6N)) with q_α from the studentised
     range for k methods, divided by √2.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -15,6 +17,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from kernelweave.errors import DataError
 from kernelweave.experiments.experiment import Grid
 from kernelweave.experiments.registry import experiment, experiments
 from kernelweave.experiments.render import draw, markdown, write
@@ -28,6 +31,17 @@ def list_all(console: Console) -> None:
     for one in experiments().values():
         table.add_row(one.id, one.title, one.source)
     console.print(table)
+
+
+def reproduce_all(console: Console, **how: Any) -> None:
+    """Run every experiment whose data files are there, and say which are not."""
+    for name in experiments():
+        try:
+            reproduce(name, **how)
+        except DataError as error:
+            if not experiment(name).study.datasets:
+                raise
+            console.print(f"{name} is left out: {error}", highlight=False)
 
 
 def reproduce(
@@ -59,24 +73,45 @@ def reproduce(
         console.print(f"wrote {file}", highlight=False)
 
 
-def report(store: Path, out: Path) -> None:
-    """Write one page of Markdown with every experiment of which the store has all cells or some."""
-    kept = Store(store)
+def report(store: Path | None, records: Path, out: Path) -> None:
+    """Take the store's finished work over into ``records``, and write the page of all that is there.
+
+    ``records`` is a folder with one file of JSON lines per study, which can be kept under version control;
+    the page is made from it alone.
+    """
+    records.mkdir(parents=True, exist_ok=True)
+    studies = {one.study.name: one.study for one in experiments().values()}
+    with TemporaryDirectory() as scratch:
+        kept = Store(Path(scratch) / "all.sqlite")
+        for file in sorted(records.glob("*.jsonl")):
+            kept.restore(file.read_text(encoding="utf-8").splitlines())
+        if store is not None:
+            given = Store(store)
+            for study in studies.values():
+                kept.restore(given.export(study.name, study.protocol))
+        for study in studies.values():
+            lines = list(kept.export(study.name, study.protocol))
+            if lines:
+                (records / f"{study.name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        out.write_text(page(kept, out.parent), encoding="utf-8")
+
+
+def page(kept: Store, folder: Path) -> str:
+    """Return the page of all finished work, and draw its figures below the folder."""
     parts = ["# Results", PREFACE]
+    images = folder / "images" / "results"
     for name, one in experiments().items():
         records = kept.records(one.study.name, one.study.protocol)
-        total = len(one.study.cells(quick=False))
         if not records:
             continue
-        folder = out.parent / "images" / "results"
-        folder.mkdir(parents=True, exist_ok=True)
-        figures = [str(file.relative_to(out.parent)) for file in draw(one, records, folder)]
+        images.mkdir(parents=True, exist_ok=True)
+        figures = [str(file.relative_to(folder)) for file in draw(one, records, images)]
         contexts = kept.contexts(one.study.name, one.study.protocol)
-        command = f"kernelweave reproduce {name}"
-        parts.append(markdown(one, records, figures, command, contexts).rstrip())
+        parts.append(markdown(one, records, figures, f"kernelweave reproduce {name}", contexts).rstrip())
+        total = len(one.study.cells(quick=False))
         if len(records) < total:
             parts.append(f"{len(records)} of {total} cells are done.")
-    out.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return "\n\n".join(parts) + "\n"
 
 
 PREFACE = (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CriticalDifferenceDisplay(Display):
-    """Critical-difference diagram [Demšar06] of methods ranked over data sets.
+    """Critical-difference diagram [Demsar06] of methods ranked over data sets.
 
     Examples
     --------

@@ -1,0 +1,82 @@
+"""The experiments from the command line: lists, mistakes, a run, its page."""
+
+import json
+
+import pytest
+from tests.experiments.toy import toy
+from typer.testing import CliRunner
+
+import kernelweave.experiments.command as command
+import kernelweave.experiments.registry as registry
+from kernelweave.cli import app
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
+
+
+@pytest.fixture
+def only_toy(tmp_path, monkeypatch):
+    (tmp_path / "marks").mkdir()
+    chosen = {"toy": toy(tmp_path / "marks")}
+    monkeypatch.setattr(registry, "experiments", lambda: chosen)
+    monkeypatch.setattr(command, "experiments", lambda: chosen)
+    return tmp_path
+
+
+def test_without_an_id_all_are_listed():
+    done = call("reproduce")
+    assert done.exit_code == 0
+    assert all(name in done.output for name in registry.experiments())
+
+
+def test_mistakes_get_one_sentence(tmp_path):
+    broken = tmp_path / "broken.sqlite"
+    broken.write_bytes(b"no database" * 100)
+    store = tmp_path / "s.sqlite"
+    for words, sentence in {
+        ("reproduce", "sm-tabel1"): "Did you mean 'sm-table1'?",
+        ("reproduce", "sm-table1", "--data", tmp_path, "--store", store): "heart.npz",
+        ("reproduce", "sm-table1", "--data", tmp_path / "no", "--store", store): "does not exist",
+        ("reproduce", "sm-table1", "--store", broken): "give another --store",
+        (
+            "results",
+            "--records",
+            tmp_path / "r",
+            "--store",
+            broken,
+            "--out",
+            tmp_path / "p",
+        ): "another --store",
+    }.items():
+        done = call(*words)
+        assert done.exit_code == 2, done.output
+        lines = [line for line in done.stderr.splitlines() if line]
+        assert len(lines) == 1
+        assert sentence in lines[0]
+
+
+def test_a_run_prints_its_tables_and_its_records_make_the_page(only_toy):
+    pytest.importorskip("matplotlib")
+    store, out, records = only_toy / "s.sqlite", only_toy / "out", only_toy / "records"
+    done = call("reproduce", "toy", "--store", store, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "Set A" in done.output
+    assert "24/24" in done.output
+    assert (out / "toy.html").exists()
+    page = only_toy / "results.md"
+    assert call("results", "--store", store, "--records", records, "--out", page).exit_code == 0
+    assert "## toy" in page.read_text()
+    assert "cells are done" not in page.read_text()
+    lines = (records / "toy.jsonl").read_text().splitlines()
+    assert len(lines) == 24
+    assert json.loads(lines[0])["study"] == "toy"
+    first = page.read_text()
+    assert call("results", "--records", records, "--out", page).exit_code == 0  # from the records alone
+    assert page.read_text() == first
+
+
+def test_all_runs_what_has_its_data(only_toy):
+    done = call("reproduce", "all", "--quick", "--store", only_toy / "s.sqlite", "--out", only_toy / "out")
+    assert done.exit_code == 0, done.output
+    assert "6/6" in done.output
