@@ -26,10 +26,6 @@ def decision_values(models: Sequence[Any], X: Any) -> list[AnyArray]:
     columns = np.flatnonzero(coef.any(axis=0))
     values = scores(first.bank_, X, eta, coef[:, columns], columns)
     return [
-        _shaped(part + model.intercept_, model.classes_)
+        model._shaped(part + model.intercept_)
         for model, part in zip(models, np.split(values, ends[:-1], axis=1), strict=True)
     ]
-
-
-def _shaped(values: AnyArray, classes: AnyArray) -> AnyArray:
-    return np.asarray(values[:, 0] if classes.size == 2 else values)

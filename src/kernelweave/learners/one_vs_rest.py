@@ -44,6 +44,9 @@ class OneVsRest(Part):
         for column in y.T:
             self.learner.check(column, weight)
 
+    def for_columns(self) -> Learner:
+        return self
+
     def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
         return join([self.learner.measure(f[:, c], coef[:, c], y[:, c], weight) for c in range(y.shape[1])])
 

@@ -10,7 +10,9 @@ import numpy as np
 from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.learners.machine import Machine
+from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.program import DualProgram
+from kernelweave.learners.protocol import Learner
 from kernelweave.learners.validation import positive
 
 # Each round asks SMO for a violation this much smaller until the gap, which is what counts, is small enough.
@@ -56,6 +58,9 @@ class SupportVectorLearner(Part, ABC):
 
     def check(self, y: AnyArray, weight: Vector) -> None:
         self.program(np.asarray(y, dtype=float), weight)
+
+    def for_columns(self) -> Learner:
+        return OneVsRest(self)
 
     @abstractmethod
     def program(self, y: Vector, weight: Vector) -> DualProgram:
