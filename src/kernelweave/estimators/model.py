@@ -132,7 +132,10 @@ class MKLModel(KernelEstimator):
         # A margin of nothing but rounding is no unit to measure decision values in.
         reach = np.array([np.abs(r.machine.coef).sum(axis=0).max() for r in results]).max()
         size = max(float(r.eta @ task.kernels.sizes) for r in results)
-        margin = np.where(margin > 1e-10 * reach * size, margin, 1.0)
+        unit = np.where(margin > 1e-10 * reach * size, margin, 1.0)
+        unit = unit * np.concatenate(
+            [np.broadcast_to(r.machine.scale, r.machine.margin.shape).ravel() for r in results]
+        )
         if task.classes is not None:
             self.classes_ = task.classes
         self.bank_ = task.kernels.fitted.for_prediction()
@@ -140,8 +143,8 @@ class MKLModel(KernelEstimator):
         self.storage_ = max((s.storage for s in solved), key=lambda used: used.error)
         self.kernel_weights_ = results[0].eta if len(results) == 1 else np.array([r.eta for r in results])
         self.support_ = np.flatnonzero(coef.any(axis=1))
-        self.dual_coef_ = (coef[self.support_] / margin).T
-        self.intercept_ = np.concatenate([s.intercept for s in solved]) / margin
+        self.dual_coef_ = (coef[self.support_] / unit).T
+        self.intercept_ = np.concatenate([s.intercept for s in solved]) / unit
         self.certificates_ = [r.certificate for r in results]
         self.certificate_ = Certificate(
             sum(c.upper for c in self.certificates_), sum(c.lower for c in self.certificates_)

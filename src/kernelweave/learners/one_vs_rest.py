@@ -78,4 +78,5 @@ def join(machines: list[Machine]) -> Machine:
         slope=float(np.linalg.norm([m.slope for m in machines])),
         bend=max(m.bend for m in machines),
         parts=tuple(part for m in machines for part in m.parts),
+        scale=np.array([m.scale for m in machines]),
     )
