@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import available_if
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.calibration import calibrate, wants_probability
-from kernelweave.estimators.decisions import decision_values
 from kernelweave.estimators.inputs import as_one_array
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.parameters import check_choice
@@ -34,7 +33,7 @@ class MKLClassifier(ClassifierMixin, MKLModel):  # type: ignore[misc]
     bank : KernelBank, "precomputed" or None, default=None
         The kernels; None is `KernelBank.distances()`. "precomputed": X is a list of M matrices
         (rows, n_train), or one array (rows, n_train, M) that scikit-learn can split.
-    learner : Hinge, NuHinge, SquaredHinge or None, default=None
+    learner : Hinge, NuHinge, SquaredHinge, Fisher or None, default=None
         The machine for fixed weights; None is ``Hinge(C=1.0)``.
     geometry : geometry or None, default=None
         The set of kernel weights; None is ``Simplex()``, which selects few kernels.
@@ -96,6 +95,7 @@ class MKLClassifier(ClassifierMixin, MKLModel):  # type: ignore[misc]
 
     """
 
+    multiclass_choices: ClassVar[tuple[str, ...]] = ("per_class", "shared")
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
         "bank": KernelBank.distances,
         "learner": Hinge,
@@ -146,8 +146,7 @@ class MKLClassifier(ClassifierMixin, MKLModel):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> AnyArray:
         """Return one signed score per sample, or per sample and class beyond two classes."""
-        self._require_fit()
-        return decision_values([self], X)[0]
+        return self._values(X)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each sample."""
@@ -163,7 +162,7 @@ class MKLClassifier(ClassifierMixin, MKLModel):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("multiclass", self.multiclass, ("per_class", "shared"))
+        check_choice("multiclass", self.multiclass, self.multiclass_choices)
 
     def _columns(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, AnyArray]:
         self.classes_, index = encode_labels(y, n_samples)

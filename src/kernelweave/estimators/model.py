@@ -13,6 +13,7 @@ from joblib import effective_n_jobs
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.estimators.base import KernelEstimator
+from kernelweave.estimators.decisions import decision_values
 from kernelweave.estimators.inputs import as_bank, check_input
 from kernelweave.estimators.interrupt import interruptible, watching
 from kernelweave.estimators.parameters import check_count, check_number, check_part
@@ -33,6 +34,8 @@ class MKLModel(KernelEstimator):
     """
 
     learner_example: ClassVar[str] = "Hinge(C=1.0)"
+    # How parameters begin that leave the stored kernels as they are: one set of matrices serves a whole path.
+    walkable: ClassVar[tuple[str, ...]] = ("geometry__", "learner__")
 
     def _columns(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, AnyArray | None]:
         """Return the targets, one column per machine; the samples' weights; and the classes, if any."""
@@ -42,6 +45,11 @@ class MKLModel(KernelEstimator):
         """Return one target per problem, by its name; several columns in one target share their weights."""
         Y = setting.columns
         return {"weights": Y if Y.shape[1] > 1 else Y[:, 0]}
+
+    def _values(self, X: Any) -> AnyArray:
+        """Return the decision values of new samples."""
+        self._require_fit()
+        return decision_values([self], X)[0]
 
     def _shaped(self, values: AnyArray) -> AnyArray:
         """Return decision values, one column per machine, in the shape the user expects."""
@@ -54,6 +62,10 @@ class MKLModel(KernelEstimator):
     @property
     def _geometry(self) -> Any:
         return self.part("geometry")
+
+    def _joint(self, learner: Any) -> Any:
+        """Return the learner of several columns that share their weights."""
+        return learner.for_columns()
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         task = self._prepare(X, y, sample_weight)
@@ -79,7 +91,7 @@ class MKLModel(KernelEstimator):
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Setting:
         """Check the data and fit the bank: what depends on neither the learner nor the geometry."""
         X = check_input(self, X, reset=True)
-        fitted = as_bank(self.bank).fit(X)
+        fitted = as_bank(self.part("bank")).fit(X)
         return Setting(fitted, *self._columns(y, sample_weight, fitted.n_samples))
 
     def _store(self, setting: Setting, candidates: Sequence[MKLModel] = ()) -> Task:
@@ -163,7 +175,7 @@ class MKLModel(KernelEstimator):
         learner = self._learner
         if near is not None:
             learner = sharpened(learner, self.tol if solver.tol is None else solver.tol)
-        learner = learner.for_columns() if y.ndim == 2 else learner
+        learner = self._joint(learner) if y.ndim == 2 else learner
         problem = Problem(task.kernels, y, learner, self._geometry, task.weight)
         result, used = train(task.kernels, problem, solver, watching(stop, progress), near)
         if result.stopped == "interrupted":

@@ -97,6 +97,7 @@ class LeastSquares(Part, ABC):
             scale=np.full(shape, self.scale()),
             ridge=ridge,
             factor=factor if used.size <= KEEP else None,
+            bias=ridge.bias(F).reshape(shape),
         )
 
 

@@ -117,10 +117,14 @@ class Factor:
 
 @dataclass(frozen=True)
 class RidgeMachine(Machine):
-    """A machine of the square loss: its support never changes, so its curvature is exact everywhere."""
+    """A machine of the square loss: its support never changes, so its curvature is exact everywhere.
+
+    ``bias`` is the intercept of the regression, whatever intercept the machine reports.
+    """
 
     ridge: Ridge | None = field(default=None, repr=False)
     factor: Factor | None = field(default=None, repr=False)
+    bias: AnyArray = field(default_factory=lambda: np.zeros(()), repr=False)
 
     def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:  # noqa: ARG002
         assert self.ridge is not None
