@@ -65,6 +65,4 @@ def real_targets(y: Any, n_samples: int) -> Matrix:
 def plain_weights(sample_weight: Any, Y: Matrix) -> Vector:
     """Return the sample weights of a problem without classes."""
     weight = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
-    if np.count_nonzero(weight) == 0:
-        raise ValueError("Some sample needs a weight above 0, but all sample weights are 0.")
     return np.asarray(weight, dtype=np.float64)

@@ -66,7 +66,8 @@ class EpsilonInsensitive(SupportVectorLearner):
         if not 0.0 <= float(self.epsilon) < math.inf:
             raise ValueError(f"epsilon must be a finite number of at least 0; got {self.epsilon!r}.")
         return DualProgram(
-            s=y,
+            s=y
+            - np.average(y, weights=weight),  # the coefficients sum to zero: it changes nothing but digits
             d=np.zeros(y.size),
             lo=-C,
             hi=C,

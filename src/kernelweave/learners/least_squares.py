@@ -47,7 +47,7 @@ class LeastSquares(Part, ABC):
 
     def intercept(self, F: Matrix, Y: Matrix, weight: Vector, ridge: Ridge) -> Vector:  # noqa: ARG002
         """Return what is added to the decision values F of every target."""
-        return ridge.bias(F)
+        return np.asarray(ridge.bias(F) + ridge.centre)
 
     def scale(self) -> float:
         """Return the size of decision values that is reported as 1."""
@@ -97,7 +97,7 @@ class LeastSquares(Part, ABC):
             scale=np.full(shape, self.scale()),
             ridge=ridge,
             factor=factor if used.size <= KEEP else None,
-            bias=ridge.bias(F).reshape(shape),
+            bias=np.asarray(ridge.bias(F) + ridge.centre).reshape(shape),
         )
 
 

@@ -20,12 +20,14 @@ KEEP = 8_000
 class Ridge:
     """min over V of ½ tr V'(K + diag(d))V − tr S'V, the columns of V summing to zero where there is a bias.
 
-    ``S`` has one column per target; samples with infinite ``d`` are absent.
+    ``S`` has one column per target; samples with infinite ``d`` are absent. ``centre`` was taken from the
+    targets before, and belongs to the bias.
     """
 
     S: Matrix
     d: Vector
     has_bias: bool
+    centre: Vector | float = 0.0
 
     @property
     def used(self) -> AnyArray:
@@ -62,7 +64,7 @@ class Ridge:
         return float(np.sum(self.S[used] * V[used]) - 0.5 * np.sum(self.d[used, None] * V[used] ** 2))
 
     def bias(self, F: Matrix) -> Vector:
-        """Return the intercepts that minimise the loss at decision values F."""
+        """Return the intercepts that minimise the loss at decision values F, from the centre on."""
         if not self.has_bias:
             return np.zeros(F.shape[1])
         used = self.used
@@ -77,7 +79,7 @@ class Ridge:
         """
         used, told = self.used, self.S.copy()
         told[used] -= V[used] / self.factor(K).diagonal()[:, None]
-        return told
+        return told + self.centre
 
     def errors(self, F: Matrix) -> Matrix:
         """Return S − F − bias of the samples that take part."""

@@ -12,6 +12,9 @@ from kernelweave.learners.ridge import Ridge
 from kernelweave.learners.support_vector import COSTS
 from kernelweave.learners.validation import positive
 
+# Differences from the mean below this share of the targets are those of rounding.
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+
 
 @dataclass
 class Square(LeastSquares):
@@ -57,4 +60,11 @@ class Square(LeastSquares):
 
     def ridge(self, Y: Matrix, weight: Vector) -> Ridge:
         C = positive("C", self.C) * weight
-        return Ridge(Y, np.divide(1.0, C, out=np.full(C.size, np.inf), where=C > 0.0), self.has_bias)
+        d = np.divide(1.0, C, out=np.full(C.size, np.inf), where=C > 0.0)
+        if not self.has_bias:
+            return Ridge(Y, d, has_bias=False)
+        # A constant in the targets is the bias's; without it large ones lose no digits, and equal ones are 0.
+        centre = weight @ Y / weight.sum()
+        S = Y - centre
+        S[np.abs(S) <= ROUNDING * np.abs(Y).max(axis=0)] = 0.0
+        return Ridge(S, d, has_bias=True, centre=centre)
