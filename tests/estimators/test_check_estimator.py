@@ -26,8 +26,8 @@ EXEMPT = {
     "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
 }
 MIDPOINT = {
-    "check_class_weight_classifiers": "it expects the heavier class to win; the cut midway between the projected "
-    "class means, and the nearest class mean, do not know how much a class weighs (threshold='zero' does)"
+    "check_class_weight_classifiers": "it expects the heavier class to win; the cut midway between the "
+    "projected class means, and the nearest class mean, do not know weights (threshold='zero' does)"
 }
 MODELS = [
     MKLClassifier(),
