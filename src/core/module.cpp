@@ -213,21 +213,24 @@ void energies(Input<T, 2> packed, Input<double, 2> V, Output<double, 1> out, int
 }
 
 template <class T>
-std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<double, 1> d, Input<double, 1> lo,
-                                     Input<double, 1> hi, Input<std::int64_t, 1> group, Output<double, 1> v,
-                                     Output<double, 1> gradient, double tolerance, std::int64_t max_iterations) {
+std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<double, 1> d,
+                                     Input<double, 1> kink, Input<double, 1> lo, Input<double, 1> hi,
+                                     Input<std::int64_t, 1> group, Output<double, 1> v, Output<double, 1> gradient,
+                                     double tolerance, std::int64_t max_iterations) {
     const std::size_t n = K.shape(0);
     require(K.shape(1) == n, "smo: K must be square");
-    for (const std::size_t length : {s.shape(0), d.shape(0), lo.shape(0), hi.shape(0), group.shape(0), v.shape(0),
-                                     gradient.shape(0)})
+    for (const std::size_t length : {s.shape(0), d.shape(0), kink.shape(0), lo.shape(0), hi.shape(0), group.shape(0),
+                                     v.shape(0), gradient.shape(0)})
         require(length == n, "smo: every vector must have one entry per row of K");
     std::int64_t n_groups = 1;
     for (std::size_t t = 0; t < n; ++t) {
         require(group.data()[t] >= 0, "smo: group labels must not be negative");
         n_groups = std::max(n_groups, group.data()[t] + 1);
+        require(kink.data()[t] >= 0.0, "smo: kinks must not be negative");
         require(lo.data()[t] <= v.data()[t] && v.data()[t] <= hi.data()[t], "smo: the start must be feasible");
     }
-    const kw::SmoProblem problem{n, s.data(), d.data(), lo.data(), hi.data(), group.data(), n_groups};
+    const kw::SmoProblem problem{n,         s.data(),  d.data(),     kink.data(),
+                                 lo.data(), hi.data(), group.data(), n_groups};
     kw::SmoReport report;
     {
         nb::gil_scoped_release release;
@@ -253,7 +256,7 @@ void bind(nb::module_& m) {
     m.def("energies", &energies<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("smo", &smo<T>, nb::arg("K").noconvert(), nb::arg("s").noconvert(), nb::arg("d").noconvert(),
-          nb::arg("lo").noconvert(), nb::arg("hi").noconvert(), nb::arg("group").noconvert(),
+          nb::arg("kink").noconvert(), nb::arg("lo").noconvert(), nb::arg("hi").noconvert(), nb::arg("group").noconvert(),
           nb::arg("v").noconvert(), nb::arg("gradient").noconvert(), nb::arg("tolerance"),
           nb::arg("max_iterations"));
 }

@@ -47,7 +47,8 @@ KERNELWEAVE_CLONES void add_two_rows(const double* a, double x, const double* b,
     add_rows(a, x, b, y, gradient, n);
 }
 
-// Block maxima of the steepest way up, open - gradient; open is 0 where v may grow and kBlocked elsewhere.
+// Block maxima of the steepest way up, open - gradient; open is kBlocked where v may not grow, and elsewhere what the
+// kink adds to the slope: 0 where there is none.
 KERNELWEAVE_CLONES void score_up(const double* gradient, const double* open, double* best, std::size_t n) {
     for (std::size_t b = 0, start = 0; start < n; ++b, start += kBlock) {
         const std::size_t end = std::min(n, start + kBlock);
@@ -143,8 +144,8 @@ private:
     // Each group has its own row of marks, so that the scores of one group need no look at the labels.
     void mark(std::size_t t) {
         const std::size_t place = static_cast<std::size_t>(p_.group[t]) * n_ + t;
-        open_[place] = v_[t] < p_.hi[t] ? 0.0 : kBlocked;
-        shut_[place] = v_[t] > p_.lo[t] ? 0.0 : kBlocked;
+        open_[place] = v_[t] < p_.hi[t] ? (v_[t] < 0.0 ? p_.kink[t] : -p_.kink[t]) : kBlocked;
+        shut_[place] = v_[t] > p_.lo[t] ? (v_[t] > 0.0 ? p_.kink[t] : -p_.kink[t]) : kBlocked;
     }
 
     void refresh() {
@@ -227,13 +228,18 @@ private:
     void step(std::size_t i, std::size_t j) {
         const double curvature = std::max(diagonal_[i] + diagonal_[j] - 2.0 * static_cast<double>(K_[i * n_ + j]),
                                           static_cast<double>(kFlat) / scale_.curvature);
-        const double room_i = p_.hi[i] - v_[i], room_j = v_[j] - p_.lo[j];
-        double delta = (gradient_[j] - gradient_[i]) / curvature;
+        // No step crosses a kink, where the slope changes: it ends there, as at a bound.
+        const double end_i = p_.kink[i] > 0.0 && v_[i] < 0.0 ? std::min(p_.hi[i], 0.0) : p_.hi[i];
+        const double end_j = p_.kink[j] > 0.0 && v_[j] > 0.0 ? std::max(p_.lo[j], 0.0) : p_.lo[j];
+        const double room_i = end_i - v_[i], room_j = v_[j] - end_j;
+        const double way_up = open_[static_cast<std::size_t>(p_.group[i]) * n_ + i] - gradient_[i];
+        const double way_down = shut_[static_cast<std::size_t>(p_.group[j]) * n_ + j] + gradient_[j];
+        double delta = (way_up + way_down) / curvature;
         const bool fills_i = delta >= room_i && room_i <= room_j;
         const bool empties_j = delta >= room_j && room_j <= room_i;
         delta = std::min(delta, std::min(room_i, room_j));
-        v_[i] = fills_i ? p_.hi[i] : v_[i] + delta;  // bounds are met exactly, not up to rounding
-        v_[j] = empties_j ? p_.lo[j] : v_[j] - delta;
+        v_[i] = fills_i ? end_i : v_[i] + delta;  // bounds are met exactly, not up to rounding
+        v_[j] = empties_j ? end_j : v_[j] - delta;
         mark(i);
         mark(j);
         update_gradient_rows(K_ + i * n_, K_ + j * n_, delta, gradient_, n_);

@@ -1,8 +1,10 @@
 // Sequential minimal optimisation on a dense Gram matrix:
 //
-//     min over v   1/2 v'(K + diag(d)) v - s'v    s.t.  lo <= v <= hi,  sum of v over each group stays what it is.
+//     min over v   1/2 v'(K + diag(d)) v - s'v + kink'|v|
+//     s.t.  lo <= v <= hi,  sum of v over each group stays what it is.
 //
-// C-SVC is one group with s = y and v = alpha * y; the nu form keeps one sum per class; a squared hinge adds d = 1/C.
+// C-SVC is one group with s = y and v = alpha * y; the nu form keeps one sum per class; a squared hinge adds d = 1/C;
+// the epsilon-insensitive loss has kink = epsilon.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +16,7 @@ struct SmoProblem {
     std::size_t n;
     const double* s;
     const double* d;
+    const double* kink;  // >= 0
     const double* lo;
     const double* hi;
     const std::int64_t* group;  // labels 0 .. n_groups - 1

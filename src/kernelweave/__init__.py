@@ -9,16 +9,24 @@ from importlib.metadata import version
 from kernelweave import presets
 from kernelweave.bank import Entry, KernelBank, Views
 from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.fisher import FisherMKLClassifier
+from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.path import path
+from kernelweave.estimators.regressor import MKLRegressor
+from kernelweave.estimators.regressor_search import MKLRegressorCV
 from kernelweave.estimators.search import MKLClassifierCV
 
 __version__ = version("kernelweave")
 
 __all__ = [
     "Entry",
+    "FisherMKLClassifier",
     "KernelBank",
     "MKLClassifier",
     "MKLClassifierCV",
+    "MKLRegressor",
+    "MKLRegressorCV",
+    "OneClassMKL",
     "Views",
     "__version__",
     "path",

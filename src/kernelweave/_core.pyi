@@ -48,6 +48,7 @@ def smo(
     K: NDArray[Any],
     s: NDArray[Any],
     d: NDArray[Any],
+    kink: NDArray[Any],
     lo: NDArray[Any],
     hi: NDArray[Any],
     group: NDArray[Any],

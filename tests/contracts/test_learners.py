@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from sklearn.svm import SVC, NuSVC
+from tests.contracts.target_cases import CASES as TARGET_CASES
 from tests.reference import loops
 from tests.reference.conic import conic_optimum
 from tests.reference.problems import random_problem
 
 import kernelweave.learners as learners
-from kernelweave.learners import Hinge, NuHinge, SquaredHinge
-from kernelweave.learners.support_vector import SupportVectorLearner
+from kernelweave.learners import Hinge, Learner, NuHinge, OneVsRest, SquaredHinge
 
 # learner, the same for the conic oracle, its primal value by a naive loop
 CASES = [
@@ -28,9 +28,9 @@ def problem(request):
 
 
 def test_every_learner_has_a_row():
-    exported = {getattr(learners, name) for name in learners.__all__}
-    classes = {c for c in exported if isinstance(c, type) and issubclass(c, SupportVectorLearner)}
-    assert classes == {type(case[0]) for case in CASES}
+    exported = {getattr(learners, name) for name in learners.__all__} - {Learner, OneVsRest}
+    classes = {c for c in exported if hasattr(c, "solve")}
+    assert classes == {type(case[0]) for case in CASES + TARGET_CASES}
 
 
 @pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)

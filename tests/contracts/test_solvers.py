@@ -36,7 +36,7 @@ CASES = [
     (BlockDescent(tol=1e-4, max_iter=3000), ["l2", "box", "elastic", "ridge"]),
     (ProjectedGradient(tol=1e-4), ["simplex", "box", "ridge", "l2", "elastic"]),
     (ReducedGradient(tol=1e-4), ["simplex"]),
-    (CuttingPlane(tol=1e-3), ["simplex", "box"]),
+    (CuttingPlane(tol=1e-3), ["simplex", "box", "ridge", "l2", "elastic"]),
     (ColumnGeneration(tol=1e-5), ["simplex", "box", "ridge"]),
 ]
 PAIRS = [(solver, name) for solver, names in CASES for name in names]
@@ -196,10 +196,12 @@ def test_weights_are_never_interrupted_without_an_answer(problem):
 def test_an_incompatible_pair_names_what_would_work():
     bank = DenseGrams((np.eye(4), np.ones((4, 4))))
     with pytest.raises(
-        IncompatiblePartsError, match=r"CuttingPlane cannot be used with LpBall\(p=2.0\).*linear_bounds"
+        IncompatiblePartsError, match=r"ReducedGradient cannot be used with LpBall\(p=2.0\).*reduced_dir"
     ):
-        CuttingPlane().solve(bank, np.array([1.0, -1, 1, -1]), Hinge(), LpBall(2.0))
-    with pytest.raises(IncompatiblePartsError, match=r"Solvers that accept it: Newton, BlockDescent"):
+        ReducedGradient().solve(bank, np.array([1.0, -1, 1, -1]), Hinge(), LpBall(2.0))
+    with pytest.raises(
+        IncompatiblePartsError, match=r"Solvers that accept it: Newton, BlockDescent, Proj.*CuttingPlane"
+    ):
         ReducedGradient().solve(bank, np.array([1.0, -1, 1, -1]), Hinge(), RidgeSimplex())
 
 

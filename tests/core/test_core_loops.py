@@ -230,6 +230,7 @@ def dual_program(rng, n, groups):
         K=A @ A.T / n,
         s=rng.normal(size=n),
         d=rng.random(n) * rng.integers(0, 2),
+        kink=rng.random(n) * rng.integers(0, 2, size=n) * rng.integers(0, 2),
         lo=-rng.random(n),
         hi=rng.random(n),
         group=rng.integers(0, groups, size=n),
@@ -242,12 +243,14 @@ def dual_program(rng, n, groups):
 def test_smo_finds_the_optimum_of_a_conic_solver(seed, groups, n):
     p = dual_program(np.random.default_rng([seed, groups, n]), n, groups)
     v, gradient = np.zeros(n), np.empty(n)
-    args = [p[k].astype(np.int64) if k == "group" else p[k] for k in ("K", "s", "d", "lo", "hi", "group")]
+    args = [
+        p[k].astype(np.int64) if k == "group" else p[k] for k in ("K", "s", "d", "kink", "lo", "hi", "group")
+    ]
     _, violation = _core.smo(*args, v, gradient, 1e-10, 10**7)
     expected = loops.smo_solution(
-        p["K"], p["s"], p["d"], p["lo"], p["hi"], p["group"], np.zeros(groups)
+        p["K"], p["s"], p["d"], p["lo"], p["hi"], p["group"], np.zeros(groups), p["kink"]
     ).value
-    value = lambda x: 0.5 * x @ (p["K"] + np.diag(p["d"])) @ x - p["s"] @ x  # noqa: E731
+    value = lambda x: 0.5 * x @ (p["K"] + np.diag(p["d"])) @ x - p["s"] @ x + p["kink"] @ np.abs(x)  # noqa: E731
     assert violation <= 1e-10
     assert value(v) == pytest.approx(expected, abs=1e-7)
     assert (p["lo"] <= v).all()
@@ -262,16 +265,44 @@ def test_smo_meets_bounds_exactly(rng):
     p = dual_program(rng, n, 1)
     v, gradient = np.zeros(n), np.empty(n)
     _core.smo(
-        1e-3 * p["K"], p["s"], np.zeros(n), p["lo"], p["hi"], np.zeros(n, np.int64), v, gradient, 1e-9, 10**6
+        1e-3 * p["K"],
+        p["s"],
+        np.zeros(n),
+        np.zeros(n),
+        p["lo"],
+        p["hi"],
+        np.zeros(n, np.int64),
+        v,
+        gradient,
+        1e-9,
+        10**6,
     )
     at_a_bound = (v == p["lo"]) | (v == p["hi"])
     assert at_a_bound.sum() >= n - 2
 
 
+def test_smo_meets_kinks_exactly_and_crosses_them(rng):
+    n = 50
+    p = dual_program(rng, n, 1)
+    start = 0.5 * np.where(np.arange(n) % 2, p["lo"], p["hi"])
+    start[0], start[1] = 0.0, 0.0
+    p["lo"] -= 10.0
+    p["hi"] += 10.0
+    start[0] = -start.sum()
+    kink = np.full(n, 0.5)
+    v, gradient = start.copy(), np.empty(n)
+    args = (p["K"] + np.eye(n), p["s"], np.zeros(n), kink, p["lo"], p["hi"], np.zeros(n, np.int64))
+    _core.smo(*args, v, gradient, 1e-10, 10**6)
+    assert (v == 0.0).sum() >= 10
+    assert (v * start < 0.0).any()
+    expected = loops.smo_solution(p["K"] + np.eye(n), p["s"], 0.0, p["lo"], p["hi"], 0, 0.0, kink)
+    np.testing.assert_allclose(v, expected.v, atol=1e-5)
+
+
 def test_smo_starts_from_where_it_is_told(rng):
     n = 60
     p = dual_program(rng, n, 1)
-    args = (p["K"], p["s"], p["d"], p["lo"], p["hi"], np.zeros(n, np.int64))
+    args = (p["K"], p["s"], p["d"], np.zeros(n), p["lo"], p["hi"], np.zeros(n, np.int64))
     v, gradient = np.zeros(n), np.empty(n)
     cold, _ = _core.smo(*args, v, gradient, 1e-8, 10**6)
     warm, _ = _core.smo(*args, v, gradient, 1e-8, 10**6)
@@ -284,14 +315,14 @@ def test_smo_stops_at_its_limit(rng):
     p = dual_program(rng, n, 1)
     v, gradient = np.zeros(n), np.empty(n)
     steps, violation = _core.smo(
-        p["K"], p["s"], p["d"], p["lo"], p["hi"], np.zeros(n, np.int64), v, gradient, 1e-12, 5
+        p["K"], p["s"], p["d"], np.zeros(n), p["lo"], p["hi"], np.zeros(n, np.int64), v, gradient, 1e-12, 5
     )
     assert steps == 5
     assert violation > 1e-12
 
 
-def run_smo(s=np.ones(2), group=np.zeros(2, np.int64), v=np.zeros(2)):  # noqa: B008 - never written to
-    _core.smo(np.eye(2), s, np.zeros(2), np.zeros(2), np.ones(2), group, v, np.empty(2), 1e-3, 10)
+def run_smo(s=np.ones(2), group=np.zeros(2, np.int64), v=np.zeros(2), kink=np.zeros(2)):  # noqa: B008 - never written to
+    _core.smo(np.eye(2), s, np.zeros(2), kink, np.zeros(2), np.ones(2), group, v, np.empty(2), 1e-3, 10)
 
 
 @pytest.mark.parametrize(
@@ -357,6 +388,7 @@ def run_smo(s=np.ones(2), group=np.zeros(2, np.int64), v=np.zeros(2)):  # noqa: 
         (lambda: run_smo(v=np.full(2, 3.0)), "feasible"),
         (lambda: run_smo(s=np.ones(3)), "one entry per row"),
         (lambda: run_smo(group=np.full(2, -1)), "group labels"),
+        (lambda: run_smo(kink=np.full(2, -1.0)), "kinks"),
     ],
 )
 def test_wrong_shapes_are_refused(call, message):

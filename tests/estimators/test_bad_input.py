@@ -9,7 +9,7 @@ from kernelweave import Entry, KernelBank, MKLClassifier, Views
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, PowerSimplex, RidgeSimplex
 from kernelweave.kernels import ChiSquared, Gaussian, Linear, Polynomial
 from kernelweave.learners import Hinge, NuHinge
-from kernelweave.solvers import CuttingPlane
+from kernelweave.solvers import ReducedGradient
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4))
@@ -158,7 +158,7 @@ CASES = {
         r"smallest class has 3 sample\(s\): give every class 5",
     ),
     "solver and geometry": (
-        lambda: fit(X, geometry=LpBall(2.0), solver=CuttingPlane()),
+        lambda: fit(X, geometry=LpBall(2.0), solver=ReducedGradient()),
         "Solvers that accept it",
     ),
 }

@@ -3,10 +3,18 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelweave import KernelBank, MKLClassifier, MKLClassifierCV
+from kernelweave import (
+    FisherMKLClassifier,
+    KernelBank,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    MKLRegressorCV,
+    OneClassMKL,
+)
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Linear
-from kernelweave.learners import SquaredHinge
+from kernelweave.learners import EpsilonInsensitive, SquaredHinge
 
 WEIGHTS = (
     "it compares decision values to 1e-7, the fit stops at a relative gap of 1e-4; and widths of distance "
@@ -17,15 +25,29 @@ EXEMPT = {
     "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
     "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
 }
+MIDPOINT = {
+    "check_class_weight_classifiers": "it expects the heavier class to win; the cut midway between the "
+    "projected class means, and the nearest class mean, do not know weights (threshold='zero' does)"
+}
 MODELS = [
     MKLClassifier(),
     MKLClassifier(multiclass="shared"),
     MKLClassifier(KernelBank([Linear()]), learner=SquaredHinge(), geometry=LpBall(2.0)),
+    MKLRegressor(),
+    MKLRegressor(KernelBank([Linear()]), learner=EpsilonInsensitive(), geometry=LpBall(2.0)),
+    MKLRegressorCV(learner_values=[1.0, 10.0], geometry_values=[0.1, 1.0], cv=2),
+    OneClassMKL(),
+    FisherMKLClassifier(),
+    FisherMKLClassifier(p=1.0, multiclass="joint", threshold="leave_one_out"),
     MKLClassifierCV(learner_values=[1.0, 10.0], geometry_values=[0.1, 1.0], cv=2),
 ]
 
 
+def exemptions(estimator):
+    return EXEMPT | MIDPOINT if isinstance(estimator, FisherMKLClassifier) else EXEMPT
+
+
 @pytest.mark.filterwarnings("ignore:Stopped at a relative duality gap")
-@parametrize_with_checks(MODELS, expected_failed_checks=lambda _: EXEMPT)
+@parametrize_with_checks(MODELS, expected_failed_checks=exemptions)
 def test_scikit_learn_accepts_the_estimator(estimator, check):
     check(estimator)

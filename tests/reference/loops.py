@@ -83,10 +83,11 @@ def energies(packed, V):
     )
 
 
-def smo_solution(K, s, diag, lo, hi, group, total):
-    """Minimise v'(K + diag(d))v / 2 - s'v over lo <= v <= hi with sum of v over group g = total[g].
+def smo_solution(K, s, diag, lo, hi, group, total, kink=0.0):
+    """Minimise v'(K + diag(d))v / 2 - s'v + kink'|v| over lo <= v <= hi with fixed sums.
 
-    `group` holds one group number per variable (negative: in no group); bounds may be infinite.
+    `group` holds one group number per variable (negative: in no group), which sum to total; bounds may be
+    infinite.
     """
     n = len(K)
     s, diag, lo, hi = (np.broadcast_to(np.asarray(x, dtype=np.float64), (n,)) for x in (s, diag, lo, hi))
@@ -98,7 +99,9 @@ def smo_solution(K, s, diag, lo, hi, group, total):
     constraints += [u[side] <= hi[side] / unit for side in [np.isfinite(hi)] if side.any()]
     constraints += [cp.sum(u[group == g]) == wanted / unit for g, wanted in enumerate(np.atleast_1d(total))]
     Q = np.asarray(K, dtype=np.float64) + np.diag(diag)
-    value = solve(cp.Problem(cp.Minimize(cp.sum_squares(factor(Q).T @ u) / 2.0 - s @ u / unit), constraints))
+    kinked = np.broadcast_to(np.asarray(kink, dtype=np.float64), (n,)) @ cp.abs(u) / unit
+    objective = cp.sum_squares(factor(Q).T @ u) / 2.0 - s @ u / unit + kinked
+    value = solve(cp.Problem(cp.Minimize(objective), constraints))
     return SmoSolution(unit * u.value, unit**2 * value)
 
 

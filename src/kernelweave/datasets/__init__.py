@@ -3,6 +3,7 @@
 from kernelweave.datasets.catalogue import load, names
 from kernelweave.datasets.dataset import Dataset
 from kernelweave.datasets.files import data_directory
+from kernelweave.datasets.fisher import overlapping_gaussians
 from kernelweave.datasets.generators import (
     corrupted_views,
     g241c,
@@ -22,6 +23,7 @@ __all__ = [
     "g241d",
     "load",
     "names",
+    "overlapping_gaussians",
     "privileged_toy",
     "ringnorm",
     "with_noise_features",

@@ -12,20 +12,26 @@ from sklearn.metrics import check_scoring
 from kernelweave._typing import AnyArray
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.decisions import decision_values
+from kernelweave.estimators.model import MKLModel
+from kernelweave.estimators.regressor import MKLRegressor
 
 Score = Callable[[Any, Any, AnyArray, AnyArray | None], float]
 
 
-class Candidate(MKLClassifier):
+class Candidate(MKLModel):
     """A model that answers for the held-out samples from memory, so that a scorer costs no pass."""
 
     _known: tuple[Any, AnyArray] | None = None
 
-    def decision_function(self, X: Any) -> AnyArray:
+    def _values(self, X: Any) -> AnyArray:
         """Return the decision values, remembered ones where X is the very table they were computed for."""
         if self._known is not None and X is self._known[0]:
             return self._known[1]
-        return super().decision_function(X)
+        return super()._values(X)
+
+
+class ClassifierCandidate(Candidate, MKLClassifier):
+    """A candidate for classification."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy, without the checks of labels that are known to be in order."""
@@ -36,13 +42,17 @@ class Candidate(MKLClassifier):
         return float(hits @ sample_weight) / total if total > 0.0 else np.nan
 
 
+class RegressorCandidate(Candidate, MKLRegressor):
+    """A candidate for regression."""
+
+
 def look_at(candidates: Sequence[Candidate], X: Any) -> None:
     """Compute the decision values of all candidates in one pass; they remember them as long as X lives."""
     for candidate, values in zip(candidates, decision_values(candidates, X), strict=True):
         candidate._known = X, values
 
 
-def scorer_of(scoring: Any) -> Score:
+def scorer_of(scoring: Any, kind: type[Candidate] = ClassifierCandidate) -> Score:
     """Return the score a parameter stands for, if decision values or predictions are all it needs.
 
     Weights are passed on where the scorer takes them.
@@ -51,7 +61,7 @@ def scorer_of(scoring: Any) -> Score:
         raise ValueError(
             f"scoring must be one scorer, which picks the best parameters; got {scoring!r}: name one of them."
         )
-    scorer = check_scoring(Candidate(), scoring=scoring)
+    scorer = check_scoring(kind(), scoring=scoring)
     needs = getattr(scorer, "_response_method", "predict")
     if "predict_proba" in needs and "decision_function" not in needs:  # a name, or several to choose from
         raise ValueError(

@@ -7,29 +7,33 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._typing import AnyArray
+from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import scores
 from kernelweave.estimators.inputs import check_input
 
 
 def decision_values(models: Sequence[Any], X: Any) -> list[AnyArray]:
     """Return what ``decision_function`` of each model says about X, per sample and class."""
+    values = _linear(models, [model.dual_coef_ for model in models], X)
+    return [model._shaped(part + model.intercept_) for model, part in zip(models, values, strict=True)]
+
+
+def values_along(model: Any, X: Any, coef: Matrix, intercept: Vector) -> Matrix:
+    """Return the values of other combinations of a model's support, one column per row of ``coef``."""
+    return np.asarray(_linear([model], [coef], X)[0] + intercept)
+
+
+def _linear(models: Sequence[Any], coefs: Sequence[Matrix], X: Any) -> list[Matrix]:
+    """Return Σ_j k(x, x_j) coef_j under the weights of each model, all models in one pass."""
     first = models[0]
     X = check_input(first, X, reset=False)
-    counts = [len(model.dual_coef_) for model in models]
+    counts = [len(coef) for coef in coefs]
     ends = np.cumsum(counts)
-    coef = np.zeros((ends[-1], first.bank_.n_samples))
+    stacked = np.zeros((ends[-1], first.bank_.n_samples))
     eta = np.empty((ends[-1], len(first.bank_)))
-    for model, end, count in zip(models, ends, counts, strict=True):
-        coef[end - count : end, model.support_] = model.dual_coef_
+    for model, coef, end, count in zip(models, coefs, ends, counts, strict=True):
+        stacked[end - count : end, model.support_] = coef
         eta[end - count : end] = model.kernel_weights_
-    columns = np.flatnonzero(coef.any(axis=0))
-    values = scores(first.bank_, X, eta, coef[:, columns], columns)
-    return [
-        _shaped(part + model.intercept_, model.classes_)
-        for model, part in zip(models, np.split(values, ends[:-1], axis=1), strict=True)
-    ]
-
-
-def _shaped(values: AnyArray, classes: AnyArray) -> AnyArray:
-    return np.asarray(values[:, 0] if classes.size == 2 else values)
+    columns = np.flatnonzero(stacked.any(axis=0))
+    values = scores(first.bank_, X, eta, stacked[:, columns], columns)
+    return np.split(values, ends[:-1], axis=1)

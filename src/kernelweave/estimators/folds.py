@@ -56,16 +56,19 @@ def as_kernels(X: Any) -> list[AnyArray]:
     return matrices
 
 
-def split(samples: Samples, cv: Any, groups: Any) -> list[Fold]:
-    """Return the folds of a number, a splitter or an iterable of pairs; None is 5 stratified folds."""
+def split(samples: Samples, cv: Any, groups: Any, classifier: bool = True) -> list[Fold]:
+    """Return the folds of a number, a splitter or an iterable of pairs; None is 5 folds.
+
+    Those of a ``classifier`` are stratified, and each has to have two classes to learn from.
+    """
     X = samples.X[0] if isinstance(samples.X, list) else samples.X
-    pairs = check_cv(cv, samples.y, classifier=True).split(X, samples.y, groups)
+    pairs = check_cv(cv, samples.y, classifier=classifier).split(X, samples.y, groups)
     rows = np.arange(len(samples.y))  # pairs may be masks
     folds = [Fold(number, rows[train], rows[test]) for number, (train, test) in enumerate(pairs)]
     if not folds:
         raise ValueError(f"cv={cv!r} gives no fold to score on; it needs at least one.")
     for fold in folds:
-        if np.unique(samples.y[fold.train]).size < 2:
+        if classifier and np.unique(samples.y[fold.train]).size < 2:
             raise ValueError(
                 f"The training samples of fold {fold.number} are of 1 class only; use a stratified splitter, "
                 "fewer folds, or shuffle the samples."
@@ -75,8 +78,9 @@ def split(samples: Samples, cv: Any, groups: Any) -> list[Fold]:
 
 @dataclass(frozen=True)
 class Search:
-    """What is the same in every fold: the model's parameters, the grid for M kernels, and how to score."""
+    """What is the same in every fold: kind and parameters of the model, the grid for M kernels, the score."""
 
+    kind: type[Candidate]
     params: dict[str, Any]
     grid: Callable[[int], Grid]
     score: Score
@@ -85,10 +89,10 @@ class Search:
     def run(self, samples: Samples, fold: Fold, stop: Event) -> tuple[Grid, list[Row]]:
         """Fit and score all candidates of one fold; raises KeyboardInterrupt when told to stop before."""
         seen, unseen = samples.part(fold.train, fold.train), samples.part(fold.test, fold.train)
-        reader = Candidate(**self.params)
+        reader = self.kind(**self.params)
         setting = reader._read(seen.X, seen.y, seen.weight)
         grid = self.grid(len(setting.fitted))
-        candidates = {place: Candidate(**self.params | grid.parts(place)) for place in grid.places()}
+        candidates = {place: self.kind(**self.params | grid.parts(place)) for place in grid.places()}
         for candidate in candidates.values():
             candidate._adopt(reader, setting)
         outcomes = self._fit(candidates, grid, setting, stop)

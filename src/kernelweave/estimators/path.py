@@ -10,21 +10,19 @@ import numpy as np
 from sklearn.base import clone
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.frame import tidy
+from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.task import Start
 from kernelweave.estimators.training import warn_if_open
 from kernelweave.solvers import Certificate, Result
-
-# Parameters that leave the stored kernels as they are, so that one set of matrices serves the whole path.
-WALKABLE = ("geometry__", "learner__")
 
 
 @dataclass(frozen=True)
 class Path:
     """Solutions along a grid: one row of ``kernel_weights`` and one certificate per value.
 
-    ``train_score`` and ``test_score`` are accuracies; the latter is NaN where no test samples were given.
+    ``train_score`` and ``test_score`` are what ``score`` of the model says; the latter is NaN where no test
+    samples were given.
     ``machines`` counts the machines solved for each value.
     """
 
@@ -36,7 +34,7 @@ class Path:
     machines: tuple[int, ...]
     train_score: Vector
     test_score: Vector
-    models: tuple[MKLClassifier, ...] = field(repr=False)
+    models: tuple[MKLModel, ...] = field(repr=False)
 
     def to_frame(self) -> Any:
         """Return a tidy pandas frame: one row per value and kernel (and class, with weights per class)."""
@@ -62,7 +60,7 @@ class Path:
 
 
 def path(
-    model: MKLClassifier,
+    model: MKLModel,
     X: Any,
     y: Any,
     *,
@@ -79,11 +77,12 @@ def path(
 
     Parameters
     ----------
-    model : MKLClassifier
+    model : MKLClassifier, MKLRegressor, FisherMKLClassifier
         The model; it is cloned, never changed.
     X, y, sample_weight : training data as for ``fit``.
     param : str
-        A parameter of the geometry or the learner, such as "geometry__theta" or "learner__C".
+        A parameter of the geometry or the learner, such as "geometry__theta" or "learner__C"; "p" or "reg"
+        of `FisherMKLClassifier`.
     values : sequence
         Its values, in the order to walk them.
     X_test, y_test : optional
@@ -110,12 +109,13 @@ def path(
     values = tuple(values)
     if not values:
         raise ValueError("path needs at least one value to walk to; got none.")
-    if not param.startswith(WALKABLE):
+    if not param.startswith(model.walkable):
         raise ValueError(
-            f"path walks parameters of the geometry or the learner, such as 'geometry__theta' or "
-            f"'learner__C'; got {param!r}."
+            "path walks parameters of geometry or learner, such as 'geometry__theta' or 'learner__C'; "
+            f"those of {type(model).__name__} begin with {' or '.join(model.walkable)}; got {param!r}."
         )
-    models = [clone(model).set_params(**{param: value}, probability=False) for value in values]
+    plain = {"probability": False} if hasattr(model, "probability") else {}
+    models = [clone(model).set_params(**{param: value}, **plain) for value in values]
     setting = models[0]._read(X, y, sample_weight)
     for current in models:
         current._adopt(models[0], setting)

@@ -1,40 +1,21 @@
-"""The cross-validated search over the learner's and the geometry's parameter, on shared kernels."""
+"""The cross-validated classifier."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from joblib import effective_n_jobs
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import _check_sample_weight, _num_samples
+import numpy as np
 
-from kernelweave._threads import blas_threads
-from kernelweave.estimators.base import forget, learnt
+from kernelweave._typing import AnyArray, Matrix
 from kernelweave.estimators.calibration import require_enough
-from kernelweave.estimators.candidate import scorer_of
+from kernelweave.estimators.candidate import ClassifierCandidate
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.folds import Fold, Samples, Search, as_kernels, split
-from kernelweave.estimators.frame import tidy
-from kernelweave.estimators.grid import Axis, Grid, axis
-from kernelweave.estimators.inputs import check_input, is_precomputed
-from kernelweave.estimators.interrupt import interruptible
-from kernelweave.estimators.progress import count_bar
-from kernelweave.estimators.results import (
-    Row,
-    mean_scores,
-    simplest_of_the_best,
-    tidy_columns,
-    warn_of_open_fits,
-)
-from kernelweave.estimators.targets import encode_labels, sample_weights, signs
+from kernelweave.estimators.searching import SearchedModel
 from kernelweave.geometry import BoxSimplex
-from kernelweave.gram.memory import budget
 
 
-class MKLClassifierCV(MKLClassifier):
+class MKLClassifierCV(SearchedModel, MKLClassifier):
     r"""`MKLClassifier` with C and the geometry's parameter chosen by cross-validation.
 
     .. math:: \max_{C, \theta} \; \frac1k \sum_{\text{folds}} \text{score}(\text{model}_{C, \theta})
@@ -107,6 +88,8 @@ class MKLClassifierCV(MKLClassifier):
 
     """
 
+    model = MKLClassifier
+    candidate = ClassifierCandidate
     defaults: ClassVar[dict[str, Callable[[], Any]]] = MKLClassifier.defaults | {"geometry": BoxSimplex}
 
     def __init__(
@@ -134,7 +117,8 @@ class MKLClassifierCV(MKLClassifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
+        MKLClassifier.__init__(
+            self,
             bank,
             learner=learner,
             geometry=geometry,
@@ -158,92 +142,8 @@ class MKLClassifierCV(MKLClassifier):
         self.scoring = scoring
         self.refit = refit
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Search the grid, then fit the best model to all samples; ``groups`` are for the splitter."""
-        self._check_parameters()
-        forget(self)
-        samples, learner = self._samples(X, y, sample_weight)
-        folds = split(samples, self.cv, groups)
-        grid, rows = self._run(samples, folds, learner)
-        self.n_splits_ = len(folds)
-        self._keep_results(grid, rows)
-        warn_of_open_fits(grid, rows, self.tol)
-        if self.refit:
-            best = MKLClassifier(**self._model_params() | grid.parts(self.best_index_))
-            self.best_estimator_ = clone(best).fit(X, y, sample_weight)
-            self.__dict__.update(learnt(self.best_estimator_))
-        return self
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the score of the best model on new samples, by ``scoring``."""
-        if self.scoring is None:
-            return float(super().score(X, y, sample_weight))
-        return scorer_of(self.scoring)(self, X, y, sample_weight)
-
-    def frame(self) -> Any:
-        """Return ``cv_results_`` as a tidy pandas frame: one row per candidate and fold."""
-        if not hasattr(self, "cv_results_"):
-            raise NotFittedError("There are no results yet: call fit first.")
-        return tidy(self.cv_results_)
-
-    def _samples(self, X: Any, y: Any, sample_weight: Any) -> tuple[Samples, Axis]:
-        """Check the samples, make them ready to be split, and say what to vary of the learner."""
-        table = check_input(self, X, reset=True)
-        if is_precomputed(self.bank):
-            table = as_kernels(table)
-        n = len(table[0]) if isinstance(table, list) else _num_samples(table)
-        classes, index = encode_labels(y, n)
+    def _split_targets(self, y: Any, columns: Matrix) -> AnyArray:  # noqa: ARG002 - labels, not signs
+        labels = np.asarray(y).ravel()
         if self.probability:
-            require_enough(classes[index])
-        weight = sample_weights(sample_weight, self.class_weight, classes, index)
-        own = _own_values(self.part("learner"), signs(index, classes.size), weight)
-        learner = axis("learner", self.part("learner"), self.learner_param, self.learner_values, own)
-        given = None if sample_weight is None else _check_sample_weight(sample_weight, index)
-        return Samples(table, classes[index], given), learner
-
-    def _run(self, samples: Samples, folds: list[Fold], learner: Axis) -> tuple[Grid, list[Row]]:
-        """Run the folds, side by side if asked to: the threads and the memory are shared out among them."""
-        n_jobs = effective_n_jobs(self.n_jobs)
-        together = min(n_jobs, len(folds))
-        params = self._model_params() | {"n_jobs": n_jobs // together, "probability": False, "verbose": 0}
-        if together > 1:
-            params["memory_limit"] = budget(self.memory_limit) / together
-        # The limit on BLAS is the process's, so it is set once: folds on threads would undo each other's.
-        with count_bar(self.verbose, "search") as bar, blas_threads(1):
-            search = Search(
-                params=params,
-                grid=partial(self._grid, learner),
-                score=scorer_of(self.scoring),
-                done=lambda count: bar(count * len(folds)),
-            )
-            results = interruptible([partial(search.run, samples, fold) for fold in folds], together)
-        return results[0][0], [row for _, rows in results for row in rows]
-
-    def _grid(self, learner: Axis, n_kernels: int) -> Grid:
-        part = self.part("geometry")
-        own = _own_values(part, n_kernels)
-        return Grid(learner, axis("geometry", part, self.geometry_param, self.geometry_values, own))
-
-    def _model_params(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in MKLClassifier._get_param_names()}
-
-    def _keep_results(self, grid: Grid, rows: list[Row]) -> None:
-        self.learner_values_, self.geometry_values_ = grid.learner.values, grid.geometry.values
-        self.cv_results_ = tidy_columns(grid, rows)
-        self.mean_score_ = mean_scores(grid, rows)
-        self.best_index_ = simplest_of_the_best(grid, self.mean_score_)
-        self.best_score_ = float(self.mean_score_[self.best_index_])
-        self.best_params_ = grid.params(self.best_index_)
-
-    def _require_fit(self, attribute: str | None = None) -> None:
-        if hasattr(self, "cv_results_") and not hasattr(self, "best_estimator_"):
-            raise NotFittedError(
-                "The search has found the best parameters, but refit=False leaves no model to predict with; "
-                "use refit=True, or MKLClassifier with best_params_."
-            )
-        super()._require_fit(attribute)
-
-
-def _own_values(part: Any, *about: Any) -> tuple[Any, ...]:
-    """Return the values a part would try, of the parameter it varies, if it has one."""
-    return () if getattr(part, "tunable", None) is None else part.grid(*about)
+            require_enough(labels)
+        return labels

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, assert_all_finite, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_array, column_or_1d
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 
@@ -47,4 +47,22 @@ def sample_weights(sample_weight: Any, class_weight: Any, classes: AnyArray, ind
     if (totals <= 0.0).any():
         empty = classes[totals <= 0.0].tolist()
         raise ValueError(f"Every class needs some weight, but the weights of classes {empty} sum to 0.")
+    return np.asarray(weight, dtype=np.float64)
+
+
+def real_targets(y: Any, n_samples: int) -> Matrix:
+    """Return real targets, one column each."""
+    if y is None:
+        raise ValueError("This regressor requires y to be passed, but the target y is None.")
+    Y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    if Y.shape[0] != n_samples:
+        raise ValueError(f"X has {n_samples} samples but y has {Y.shape[0]} targets; they must agree.")
+    if Y.ndim > 2:
+        raise ValueError(f"y must have one column per target, received shape {Y.shape}.")
+    return np.ascontiguousarray(Y.reshape(n_samples, -1))
+
+
+def plain_weights(sample_weight: Any, Y: Matrix) -> Vector:
+    """Return the sample weights of a problem without classes."""
+    weight = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
     return np.asarray(weight, dtype=np.float64)

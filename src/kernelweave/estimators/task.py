@@ -13,12 +13,12 @@ from kernelweave.solvers import Result
 
 @dataclass(frozen=True)
 class Setting:
-    """The data as checked, before any kernel is stored: ``signs`` has one column of ±1 per binary problem."""
+    """The data as checked, before any kernel is stored: ``columns`` has one target per machine."""
 
     fitted: FittedKernels
-    signs: Matrix
+    columns: Matrix
     weight: Vector
-    classes: AnyArray
+    classes: AnyArray | None
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Task:
     kernels: GramBank
     targets: dict[str, AnyArray]
     weight: Vector
-    classes: AnyArray
+    classes: AnyArray | None
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,27 @@
 """Inner machines: solve one kernel, warm-started, and return two bounds."""
 
+from kernelweave.learners.discriminant import Discriminant
+from kernelweave.learners.epsilon import EpsilonInsensitive
+from kernelweave.learners.fisher import Fisher
 from kernelweave.learners.hinge import Hinge
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.nu_hinge import NuHinge
+from kernelweave.learners.one_class import OneClass
 from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.protocol import Learner
+from kernelweave.learners.square import Square
 from kernelweave.learners.squared_hinge import SquaredHinge
 
-__all__ = ["Hinge", "Learner", "Machine", "NuHinge", "OneVsRest", "SquaredHinge"]
+__all__ = [
+    "Discriminant",
+    "EpsilonInsensitive",
+    "Fisher",
+    "Hinge",
+    "Learner",
+    "Machine",
+    "NuHinge",
+    "OneClass",
+    "OneVsRest",
+    "Square",
+    "SquaredHinge",
+]

@@ -50,3 +50,18 @@ def margin_quantile(f: Vector, C: Vector, mass: float) -> float:
     order = np.argsort(f)
     reached = np.cumsum(C[order])
     return float(f[order][min(int(np.searchsorted(reached, mass * (1 - 1e-12))), f.size - 1)])
+
+
+def epsilon_bias(r: Vector, C: Vector, epsilon: float) -> float:
+    """Return a b that minimises Σ C_i max(0, |r_i − b| − epsilon): the middle of the flat stretch.
+
+    The slope starts at −Σ C_i and grows by C_i where b enters the tube around r_i and where it leaves it.
+    """
+    kinks = np.concatenate([r - epsilon, r + epsilon])
+    order = np.argsort(kinks)
+    kinks = kinks[order]
+    slopes = np.cumsum(np.concatenate([C, C])[order]) - C.sum()
+    flat = 1e-12 * C.sum()
+    first = int(np.argmax(slopes >= -flat))
+    last = int(np.argmax(slopes > flat))
+    return float(0.5 * (kinks[first] + kinks[max(first, last)]))

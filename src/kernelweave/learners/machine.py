@@ -26,7 +26,7 @@ class Machine:
 
     ``linear`` is g(α), so the dual value is ``linear − ½ quadratic`` with ``quadratic`` = v'Kv; ``slope``
     and ``bend`` bound how the loss moves with the decision values (see `slack`). ``margin`` is y f(x) on
-    the margin: 1, or ρ for the ν form.
+    the margin: 1, or ρ for the ν form; ``scale`` is the size of decision values that is reported as 1.
     """
 
     coef: AnyArray
@@ -38,6 +38,7 @@ class Machine:
     slope: float
     bend: float
     parts: tuple[tuple[DualProgram, Vector], ...] = field(repr=False)
+    scale: AnyArray | float = 1.0
 
     @property
     def primal(self) -> float:
@@ -91,7 +92,7 @@ class Machine:
 
 
 def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix, n_threads: int) -> Matrix:
-    free = np.flatnonzero((v > program.lo) & (v < program.hi))
+    free = program.free(v)
     if free.size == 0:
         return np.zeros((images.shape[0], images.shape[0]))
     U = images[:, free].T

@@ -86,7 +86,7 @@ class NuHinge(SupportVectorLearner):
         value = float(C @ np.maximum(0.0, rho - y * (f + b))) - rho
         return Loss(value, b, margin=rho, slope=float(np.linalg.norm(C)), bend=0.0)
 
-    def unit(self, K: AnyArray) -> float:
+    def unit(self, K: AnyArray, y: Vector) -> float:  # noqa: ARG002 - its coefficients do not grow with y
         # The coefficients have absolute sum one, so no decision value exceeds the largest diagonal entry.
         return float(np.diagonal(K).max())
 

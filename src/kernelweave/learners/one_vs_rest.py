@@ -44,6 +44,9 @@ class OneVsRest(Part):
         for column in y.T:
             self.learner.check(column, weight)
 
+    def for_columns(self) -> Learner:
+        return self
+
     def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
         return join([self.learner.measure(f[:, c], coef[:, c], y[:, c], weight) for c in range(y.shape[1])])
 
@@ -75,4 +78,5 @@ def join(machines: list[Machine]) -> Machine:
         slope=float(np.linalg.norm([m.slope for m in machines])),
         bend=max(m.bend for m in machines),
         parts=tuple(part for m in machines for part in m.parts),
+        scale=np.array([m.scale for m in machines]),
     )

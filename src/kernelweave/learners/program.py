@@ -17,9 +17,10 @@ UNBOUNDED = 1e300
 
 @dataclass(frozen=True)
 class DualProgram:
-    r"""min ½ v'(K + diag(d))v − s'v over lo ≤ v ≤ hi, with the sum of v over each group fixed.
+    r"""min ½ v'(K + diag(d))v − s'v + kink'|v| over lo ≤ v ≤ hi, with the sum of v over each group fixed.
 
-    Here v = α∘y, so one group is the constraint y'α = 0 and one group per class adds 1'α = const.
+    Here v = α∘y, so one group is the constraint y'α = 0 and one group per class adds 1'α = const. Only
+    regression has a ``kink``; None is zero.
     """
 
     s: Vector
@@ -28,6 +29,17 @@ class DualProgram:
     hi: Vector
     group: AnyArray
     sums: Vector
+    kink: Vector | None = None
+
+    def gain(self, v: Vector) -> float:
+        """Return g = s'v − ½ v'diag(d)v − kink'|v|: the dual value without the kernel's part."""
+        kinked = 0.0 if self.kink is None else float(self.kink @ np.abs(v))
+        return float(self.s @ v - 0.5 * self.d @ v**2) - kinked
+
+    def free(self, v: Vector) -> AnyArray:
+        """Return the coordinates that are neither at a bound nor at their kink."""
+        inside = (v > self.lo) & (v < self.hi)
+        return np.flatnonzero(inside if self.kink is None else inside & ((v != 0.0) | (self.kink == 0.0)))
 
     def feasible(self, v: Vector | None) -> Vector:
         """Return a feasible point near v: clipped to the box, then each group moved back to its sum."""
@@ -46,7 +58,9 @@ class DualProgram:
         gradient = np.empty_like(v)
         limit = STEPS_PER_SAMPLE * v.size
         lo, hi = np.maximum(self.lo, -UNBOUNDED), np.minimum(self.hi, UNBOUNDED)
-        _, violation = _core.smo(K, self.s, self.d, lo, hi, self.group, v, gradient, tolerance, limit)
+        kink = np.zeros_like(v) if self.kink is None else self.kink
+        args = (K, self.s, self.d, kink, lo, hi, self.group)
+        _, violation = _core.smo(*args, v, gradient, tolerance, limit)
         return v, gradient + self.s - self.d * v, violation
 
 

@@ -1,4 +1,4 @@
-"""What the three support vector learners share: from a dual program to a machine with two bounds."""
+"""What the support vector learners share: from a dual program to a machine with two bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.learners.machine import Machine
+from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.program import DualProgram
+from kernelweave.learners.protocol import Learner
 from kernelweave.learners.validation import positive
 
 # Each round asks SMO for a violation this much smaller until the gap, which is what counts, is small enough.
@@ -31,6 +33,7 @@ class Loss:
     margin: float
     slope: float
     bend: float
+    scale: float = 1.0
 
 
 class SupportVectorLearner(Part, ABC):
@@ -57,6 +60,9 @@ class SupportVectorLearner(Part, ABC):
     def check(self, y: AnyArray, weight: Vector) -> None:
         self.program(np.asarray(y, dtype=float), weight)
 
+    def for_columns(self) -> Learner:
+        return OneVsRest(self)
+
     @abstractmethod
     def program(self, y: Vector, weight: Vector) -> DualProgram:
         """Return the dual program of these labels and sample weights."""
@@ -65,7 +71,7 @@ class SupportVectorLearner(Part, ABC):
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         """Return the loss at decision values f with the best intercept (and margin)."""
 
-    def unit(self, K: AnyArray) -> float:  # noqa: ARG002 - margins are of size one
+    def unit(self, K: AnyArray, y: Vector) -> float:  # noqa: ARG002 - margins are of size one
         """Return the size of decision values that counts as one unit of violation."""
         return 1.0
 
@@ -82,7 +88,7 @@ class SupportVectorLearner(Part, ABC):
         program = self.program(y, weight)
         v = program.feasible(warm)
         tol = tol if self.tol is None else positive("tol", self.tol)
-        violation = tol * self.unit(K)
+        violation = tol * self.unit(K, y)
         for _ in range(ROUNDS):
             v, f, left = program.descend(K, v, violation)
             machine = _machine(program, self.loss(f, y, weight), v, f)
@@ -102,10 +108,11 @@ def _machine(program: DualProgram, loss: Loss, v: Vector, f: Vector) -> Machine:
         coef=v,
         intercept=np.asarray(loss.intercept),
         margin=np.asarray(loss.margin),
-        linear=float(program.s @ v - 0.5 * program.d @ v**2),
+        linear=program.gain(v),
         quadratic=float(v @ f),
         loss=loss.value,
         slope=loss.slope,
         bend=loss.bend,
         parts=((program, v),),
+        scale=loss.scale,
     )

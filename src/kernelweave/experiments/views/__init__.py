@@ -4,5 +4,6 @@ from kernelweave.experiments.views.bands import Bands
 from kernelweave.experiments.views.bars import Bars
 from kernelweave.experiments.views.scores import Scores
 from kernelweave.experiments.views.times import Times
+from kernelweave.experiments.views.weights import Weights
 
-__all__ = ["Bands", "Bars", "Scores", "Times"]
+__all__ = ["Bands", "Bars", "Scores", "Times", "Weights"]

@@ -1,0 +1,110 @@
+"""What the learners of the square loss share: one linear system, several targets at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+
+from kernelweave._part import Part
+from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.learners.ridge import KEEP, Factor, Ridge, RidgeMachine, product
+
+# Rounds that mend a solution by its residual: one is enough unless the factor needed a ridge of its own.
+ROUNDS = 5
+
+
+class LeastSquares(Part, ABC):
+    r"""A machine whose loss is a square: ½||f||² + Σ_i (s_i − f_i − b)² / (2 d_i).
+
+    Its dual is s'v − ½v'diag(d)v − ½v'Kv over all v (that sum to zero, with a bias): a linear system. Several
+    columns of y are several targets on one kernel and share the factor.
+    """
+
+    @property
+    def has_bias(self) -> bool:
+        return True
+
+    @property
+    def tunable(self) -> str | None:
+        """The parameter a search varies if it is not told another."""
+        return None
+
+    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - for those that vary
+        """Return values of `tunable` worth trying, from smooth machines to those that fit closely."""
+        return ()
+
+    def check(self, y: AnyArray, weight: Vector) -> None:
+        self.ridge(_as_columns(y), weight)
+
+    def for_columns(self) -> Self:
+        return self
+
+    @abstractmethod
+    def ridge(self, Y: Matrix, weight: Vector) -> Ridge:
+        """Return the linear system of these targets and sample weights."""
+
+    def intercept(self, F: Matrix, Y: Matrix, weight: Vector, ridge: Ridge) -> Vector:  # noqa: ARG002
+        """Return what is added to the decision values F of every target."""
+        return np.asarray(ridge.bias(F) + ridge.centre)
+
+    def scale(self) -> float:
+        """Return the size of decision values that is reported as 1."""
+        return 1.0
+
+    def solve(
+        self,
+        K: AnyArray,
+        y: AnyArray,
+        weight: Vector | None = None,
+        warm: AnyArray | None = None,  # noqa: ARG002 - a linear system needs no start
+        tol: float = 1e-3,
+    ) -> RidgeMachine:
+        Y, weight = _as_columns(y), _weights(y, weight)
+        ridge = self.ridge(Y, weight)
+        factor = ridge.factor(K)
+        V = np.zeros_like(Y)
+        F = np.zeros_like(Y)
+        for _ in range(ROUNDS):
+            V = V + factor.solve(ridge.residual(V, F))
+            F = product(K, V)
+            machine = self._machine(y, ridge, V, F, weight, factor)
+            if machine.relative_gap <= tol:
+                break
+        return machine
+
+    def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> RidgeMachine:
+        Y, weight = _as_columns(y), _weights(y, weight)
+        return self._machine(y, self.ridge(Y, weight), _as_columns(coef), _as_columns(f), weight, None)
+
+    def _machine(
+        self, y: AnyArray, ridge: Ridge, V: Matrix, F: Matrix, weight: Vector, factor: Factor | None
+    ) -> RidgeMachine:
+        errors, used = ridge.errors(F), ridge.used
+        slopes = errors / ridge.d[used, None]
+        shape = np.shape(y)[1:]
+        return RidgeMachine(
+            coef=V.reshape(np.shape(y)),
+            intercept=self.intercept(F, _as_columns(y), weight, ridge).reshape(shape),
+            margin=np.ones(shape),
+            linear=ridge.gain(V),
+            quadratic=float(np.sum(V * F)),
+            loss=float(0.5 * np.sum(errors * slopes)),
+            slope=float(np.linalg.norm(slopes)),
+            bend=float(1.0 / ridge.d[used].min()),
+            parts=(),
+            scale=np.full(shape, self.scale()),
+            ridge=ridge,
+            factor=factor if used.size <= KEEP else None,
+            bias=np.asarray(ridge.bias(F) + ridge.centre).reshape(shape),
+        )
+
+
+def _as_columns(y: AnyArray) -> Matrix:
+    y = np.asarray(y, dtype=np.float64)
+    return y.reshape(y.shape[0], -1)
+
+
+def _weights(y: AnyArray, weight: Vector | None) -> Vector:
+    return np.ones(len(y)) if weight is None else weight

@@ -1,0 +1,147 @@
+"""The linear system of the square loss: one Cholesky factor for the coefficients and the curvature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.learners.machine import Machine
+
+# Relative ridges that are tried when rounding in storage has made K + diag(d) indefinite.
+RIDGES = (0.0, 1e-12, 1e-9, 1e-7)
+# Factors of more samples than this are not kept with the machine but made again for the curvature.
+KEEP = 8_000
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """min over V of ½ tr V'(K + diag(d))V − tr S'V, the columns of V summing to zero where there is a bias.
+
+    ``S`` has one column per target; samples with infinite ``d`` are absent. ``centre`` was taken from the
+    targets before, and belongs to the bias.
+    """
+
+    S: Matrix
+    d: Vector
+    has_bias: bool
+    centre: Vector | float = 0.0
+
+    @property
+    def used(self) -> AnyArray:
+        """The samples that take part."""
+        return np.flatnonzero(np.isfinite(self.d))
+
+    def factor(self, K: AnyArray) -> Factor:
+        """Return the Cholesky factor of K + diag(d) over the samples that take part."""
+        used = self.used
+        A = np.array(K if used.size == self.d.size else K[np.ix_(used, used)], dtype=np.float64, order="F")
+        diagonal = np.diagonal(A) + self.d[used]
+        for ridge in RIDGES:
+            np.fill_diagonal(A, diagonal + ridge * float(np.abs(diagonal).max(initial=0.0)))
+            try:
+                # The upper triangle is factored; the lower one keeps K for another attempt.
+                return Factor(cho_factor(A, lower=False, check_finite=False)[0], used, self.has_bias)
+            except LinAlgError:
+                continue
+        raise LinAlgError(
+            "K + diag(d) is far from positive definite: a kernel is not positive semidefinite, or the "
+            "regularisation is below the rounding of the kernels; clip negative eigenvalues or raise it."
+        )
+
+    def residual(self, V: Matrix, F: Matrix) -> Matrix:
+        """Return S − diag(d) V − F, which is the bias in every row at the optimum."""
+        used = self.used
+        R = np.zeros_like(V)
+        R[used] = self.S[used] - self.d[used, None] * V[used] - F[used]
+        return R
+
+    def gain(self, V: Matrix) -> float:
+        """Return tr S'V − ½ tr V'diag(d)V."""
+        used = self.used
+        return float(np.sum(self.S[used] * V[used]) - 0.5 * np.sum(self.d[used, None] * V[used] ** 2))
+
+    def bias(self, F: Matrix) -> Vector:
+        """Return the intercepts that minimise the loss at decision values F, from the centre on."""
+        if not self.has_bias:
+            return np.zeros(F.shape[1])
+        used = self.used
+        weight = 1.0 / self.d[used]
+        return np.asarray(weight @ (self.S[used] - F[used]) / weight.sum())
+
+    def left_out(self, K: AnyArray, V: Matrix) -> Matrix:
+        """Return what each sample would be told by the machine that learnt from all others, bias included.
+
+        The solution without sample i differs by the one column of the inverse that undoes its residual, so
+        s_i − v_i / (inverse)_ii is exact. Absent samples get their target.
+        """
+        used, told = self.used, self.S.copy()
+        told[used] -= V[used] / self.factor(K).diagonal()[:, None]
+        return told + self.centre
+
+    def errors(self, F: Matrix) -> Matrix:
+        """Return S − F − bias of the samples that take part."""
+        return np.asarray((self.S - F - self.bias(F))[self.used])
+
+
+@dataclass(frozen=True)
+class Factor:
+    """R'R = K + diag(d) over the ``used`` samples, and solutions that keep the sum where there is a bias."""
+
+    R: Matrix = field(repr=False)
+    used: AnyArray = field(repr=False)
+    has_bias: bool
+
+    def solve(self, B: Matrix) -> Matrix:
+        """Return argmin of ½ V'AV − B'V with the columns of V summing to zero, zero for absent samples."""
+        V = np.zeros_like(B)
+        V[self.used] = self._within(B[self.used])
+        return V
+
+    def _within(self, B: Matrix) -> Matrix:
+        if not self.has_bias:
+            return self._inverse(B)
+        ones = np.ones((B.shape[0], 1))
+        both = self._inverse(np.hstack([B, ones]))
+        AB, A1 = both[:, :-1], both[:, -1:]
+        V = AB - A1 * (AB.sum(axis=0) / A1.sum())
+        return np.asarray(V - V.mean(axis=0))  # the sum is zero up to the last digit
+
+    def diagonal(self) -> Vector:
+        """Return the diagonal of the map from B to V over the samples that take part."""
+        return np.diagonal(self._within(np.eye(self.used.size)))
+
+    def _inverse(self, B: Matrix) -> Matrix:
+        return np.asarray(cho_solve((self.R, False), B, check_finite=False))
+
+
+@dataclass(frozen=True)
+class RidgeMachine(Machine):
+    """A machine of the square loss: its support never changes, so its curvature is exact everywhere.
+
+    ``bias`` is the intercept of the regression, whatever intercept the machine reports.
+    """
+
+    ridge: Ridge | None = field(default=None, repr=False)
+    factor: Factor | None = field(default=None, repr=False)
+    bias: AnyArray = field(default_factory=lambda: np.zeros(()), repr=False)
+
+    def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:  # noqa: ARG002
+        assert self.ridge is not None
+        factor = self.ridge.factor(K) if self.factor is None else self.factor
+        M, n = images.shape[:2]
+        U = images.reshape(M, n, -1).transpose(1, 0, 2)  # (n, M, columns)
+        U = np.where(np.isfinite(self.ridge.d)[:, None, None], U, 0.0)
+        AU = factor.solve(U.reshape(n, -1)).reshape(U.shape)
+        H = np.tensordot(U, AU, axes=([0, 2], [0, 2]))
+        return np.asarray(0.5 * (H + H.T))
+
+
+def product(K: AnyArray, V: Matrix) -> Matrix:
+    """Return K V in double arithmetic, whatever K is stored in, without a copy of it."""
+    if K.dtype == np.float64:
+        return np.asarray(K @ V)
+    step = max(1, (1 << 22) // max(K.shape[1], 1))
+    return np.concatenate([K[i : i + step].astype(np.float64) @ V for i in range(0, K.shape[0], step)])
