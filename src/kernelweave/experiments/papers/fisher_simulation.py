@@ -161,8 +161,8 @@ EXPERIMENTS = (
         differences=(
             "The paper reports a few tens of rounds for l1 and fewer than 5 for l2, on images with 30 "
             "kernels; here are its simulated kernels.",
-            "Rounds are counted to a proved relative gap of 5e-4; the paper's rule compares the master's value "
-            "with the last machine's and proves nothing.",
+            "Rounds are counted to a proved relative gap of 5e-4; the paper's rule compares the master's "
+            "value with the last machine's and proves nothing.",
         ),
     ),
 )
