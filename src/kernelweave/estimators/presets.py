@@ -1,6 +1,6 @@
-"""The published methods by name: an `MKLClassifier` with the paper's geometry.
+"""The published methods by name: an `MKLClassifier` with the paper's geometry, or an estimator of its own.
 
-Every preset takes a bank, ``C`` of the hinge machine, and any other parameter of `MKLClassifier`.
+Presets of `MKLClassifier` take a bank, ``C`` of the hinge machine, and any other of its parameters.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex, Uniform
 from kernelweave.learners import Hinge
 from kernelweave.solvers import CuttingPlane
@@ -103,3 +104,13 @@ def sum_kernel(bank: Any = None, *, C: float = 1.0, **params: Any) -> MKLClassif
     inf
     """
     return lp_mkl(bank, p=float("inf"), C=C, **params)
+
+
+def mk_fda(bank: Any = None, *, p: float = 2.0, reg: float = 1e-4, **params: Any) -> FisherMKLClassifier:
+    """MK-FDA [Yan09]: the kernel Fisher discriminant with weights in the lp ball; p = 1 is that of [Ye08].
+
+    >>> from kernelweave import presets
+    >>> presets.mk_fda(p=1.0).p
+    1.0
+    """
+    return FisherMKLClassifier(bank, p=p, reg=reg, **params)

@@ -116,8 +116,9 @@ class Noise:
 
 DIFFERENCES = (
     "The paper's images (VOC 2008) are replaced by the six views of the Multiple Features digits: five "
-    "Gaussian kernels of different width on each view are the 30 informative ones; 200 samples to learn, "
-    "1,000 to test on, five splits. The digits are far easier: its mean average precisions are 0.46 at best.",
+    "Gaussian kernels of different width on each view are the 30 informative ones; 200 samples to learn "
+    "from, 1,000 to test on, five splits. The digits are far easier: "
+    "the paper's mean average precisions are 0.46 at best.",
     "λ = 1e-4 and unit trace as in the paper; every third noise level of its 31.",
 )
 EXPERIMENTS = (
