@@ -1,6 +1,6 @@
 """`python -m benchmarks`: time and memory as ratios, every comparison in one interleaved run.
 
-Without a name all parts run: given, raw, large, growth, peers. Tables are printed and everything is
+Without a name all parts run: given, raw, large, growth, peers, fisher. Tables are printed and everything is
 written to benchmarks/results/latest.json.
 """
 
@@ -16,10 +16,10 @@ import sklearn
 from rich.console import Console
 
 import kernelweave
-from benchmarks import given, growth, large, peers, raw
+from benchmarks import fisher, given, growth, large, peers, raw
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = {"given": given, "raw": raw, "large": large, "growth": growth, "peers": peers}
+PARTS = {"given": given, "raw": raw, "large": large, "growth": growth, "peers": peers, "fisher": fisher}
 
 
 def main() -> None:

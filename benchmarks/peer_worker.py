@@ -27,10 +27,19 @@ def himalaya(K, y):
     ).fit(K, y[:, None])
 
 
+def himalaya_gradient(K, y):
+    from himalaya.kernel_ridge import solve_multiple_kernel_ridge_hyper_gradient
+
+    options = {"max_iter": 10, "cv": 5, "progress_bar": False}
+    return lambda: solve_multiple_kernel_ridge_hyper_gradient(K, y[:, None], **options)
+
+
 def main():
     name, path, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
     problem = np.load(path)
-    call = {"EasyMKL": easy_mkl, "himalaya": himalaya}[name](problem["K"], problem["y"])
+    call = {"EasyMKL": easy_mkl, "himalaya": himalaya, "himalaya-gradient": himalaya_gradient}[name](
+        problem["K"], problem["y"]
+    )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     best = float("inf")
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():

@@ -8,6 +8,7 @@ from kernelweave.datasets import (
     corrupted_views,
     g241c,
     g241d,
+    overlapping_gaussians,
     privileged_toy,
     ringnorm,
     with_noise_features,
@@ -93,3 +94,17 @@ def test_a_seed_gives_the_same_draw(draw):
     tables = [d.X if isinstance(d.X, np.ndarray) else d.X.concatenate() for d in (first, second, other)]
     assert (tables[0] == tables[1]).all()
     assert (tables[0] != tables[2]).any()
+
+
+def test_overlapping_gaussians_are_two_gaussians_in_every_view():
+    drawn = overlapping_gaussians(2, 20_000, random_state=0)
+    test = drawn.extra["X_test"]
+    for view in drawn.X.names:
+        for label in (1, -1):
+            seen, new = drawn.X[view][drawn.y == label], test[view][drawn.y == label]
+            assert (np.abs(seen.mean(axis=0) - 1.5) < 0.6).all()
+            assert np.linalg.eigvalsh(np.cov(seen.T)).min() > 0.95  # AA' + I
+            np.testing.assert_allclose(seen.mean(axis=0), new.mean(axis=0), atol=0.1)
+            np.testing.assert_allclose(np.cov(seen.T), np.cov(new.T), rtol=0.15, atol=0.15)
+    again = overlapping_gaussians(2, 20_000, random_state=0)
+    np.testing.assert_array_equal(again.X["view1"], drawn.X["view1"])
