@@ -1,4 +1,4 @@
-"""The Fisher discriminant, n = 2000 and M = 50, against himalaya's multiple-kernel ridge on the same kernels."""
+"""The Fisher discriminant at n = 2000 and M = 50, beside himalaya's multiple-kernel ridge."""
 
 from __future__ import annotations
 
