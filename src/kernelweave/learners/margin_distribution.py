@@ -90,7 +90,7 @@ class MarginDistribution(SupportVectorLearner):
             bend=float(weight.max() / trade) if trade else 0.0,
         )
 
-    def unit(self, K: AnyArray) -> float:
+    def unit(self, K: AnyArray, y: Vector) -> float:  # noqa: ARG002 - its coefficients do not grow with y
         # Each class has coefficients of sum one, so decision values stay below twice the largest entry.
         return float(np.diagonal(K).max())
 
