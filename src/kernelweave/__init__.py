@@ -8,27 +8,40 @@ from importlib.metadata import version
 
 from kernelweave import presets
 from kernelweave.bank import Entry, KernelBank, Views
+from kernelweave.estimators.aligned import AlignedMKLClassifier
 from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.easy_mkl import EasyMKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
+from kernelweave.estimators.heuristics import FHeuristicClassifier, PWMKClassifier
+from kernelweave.estimators.lp_beta import LPBetaClassifier
 from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.path import path
 from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.estimators.regressor_search import MKLRegressorCV
 from kernelweave.estimators.search import MKLClassifierCV
+from kernelweave.methods import alignf_weights, alignment, centered_alignment
 
 __version__ = version("kernelweave")
 
 __all__ = [
+    "AlignedMKLClassifier",
+    "EasyMKLClassifier",
     "Entry",
     "FisherMKLClassifier",
+    "FHeuristicClassifier",
     "KernelBank",
+    "LPBetaClassifier",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
     "OneClassMKL",
+    "PWMKClassifier",
     "Views",
     "__version__",
+    "alignf_weights",
+    "alignment",
+    "centered_alignment",
     "path",
     "presets",
 ]

@@ -12,13 +12,29 @@ from kernelweave.estimators.presets import (
     sm2_mkl,
     sum_kernel,
 )
+from kernelweave.estimators.two_step_presets import (
+    align,
+    alignf,
+    easy_mkl,
+    f_heuristic,
+    kta,
+    lp_beta,
+    pwmk,
+)
 
 __all__ = [
+    "align",
+    "alignf",
     "average_kernel",
+    "easy_mkl",
     "elastic_net_mkl",
+    "f_heuristic",
+    "kta",
     "l2_mkl",
+    "lp_beta",
     "lp_mkl",
     "mk_fda",
+    "pwmk",
     "silp",
     "simple_mkl",
     "sm1_mkl",

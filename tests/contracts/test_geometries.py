@@ -17,6 +17,7 @@ from kernelweave.geometry import (
     GroupBox,
     LpBall,
     Models,
+    Point,
     PowerSimplex,
     Projects,
     Reweights,
@@ -358,6 +359,7 @@ def test_units_of_the_model_do_not_matter(case, scale, seed):
 
 SINGLE = [
     Uniform(),
+    Point([1.0]),
     Simplex(),
     BoxSimplex(),
     BoxSimplex(1.0),

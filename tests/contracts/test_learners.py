@@ -9,7 +9,7 @@ from tests.reference.conic import conic_optimum
 from tests.reference.problems import random_problem
 
 import kernelweave.learners as learners
-from kernelweave.learners import Hinge, Learner, NuHinge, OneVsRest, SquaredHinge
+from kernelweave.learners import Hinge, Learner, MarginDistribution, NuHinge, OneVsRest, SquaredHinge
 
 # learner, the same for the conic oracle, its primal value by a naive loop
 CASES = [
@@ -17,6 +17,11 @@ CASES = [
     (Hinge(C=100.0), ("hinge", 100.0), lambda K, v, y: loops.hinge_primal(K, v, y, 100.0)),
     (SquaredHinge(C=10.0), ("squared", 10.0), lambda K, v, y: loops.squared_hinge_primal(K, v, y, 10.0)),
     (NuHinge(nu=0.4), ("nu", 0.4), lambda K, v, y: loops.nu_primal(K, v, y, 0.4)),
+    (
+        MarginDistribution(lam=0.2),
+        ("distribution", 0.25),
+        lambda K, v, y: loops.margin_distribution_primal(K, v, y, 0.25),
+    ),
 ]
 IDS = [repr(case[0]) for case in CASES]
 

@@ -15,6 +15,7 @@ from kernelweave.geometry import (
     Geometry,
     GroupBox,
     LpBall,
+    Point,
     PowerSimplex,
     RidgeSimplex,
     Simplex,
@@ -41,6 +42,8 @@ class Case:
         """The same set with the kernels in another order."""
         if isinstance(self.geometry, GroupBox) and self.geometry.groups is not None:
             return replace(self.geometry, groups=[self.geometry.groups[i] for i in order])
+        if isinstance(self.geometry, Point):
+            return replace(self.geometry, weights=[self.geometry.weights[i] for i in order])
         return self.geometry
 
 
@@ -59,6 +62,15 @@ def uniform():
         lambda _rng: np.full(M, 1.0 / M),
         lambda eta: bool(np.all(np.abs(eta - 1.0 / M) <= SLACK)),
         lambda x: [x == 1.0 / M],
+    )
+
+
+def point(weights):
+    return Case(
+        Point(weights),
+        lambda _rng: np.array(weights),
+        lambda eta: all(abs(e - w) <= SLACK for e, w in zip(eta, weights, strict=True)),
+        lambda x: [x == np.array(weights)],
     )
 
 
@@ -170,6 +182,7 @@ def group(groups, theta):
 
 CASES = [
     uniform(),
+    point([0.1, 0.2, 0.9, 0.4, 0.3, 0.05, 0.6]),
     simplex(),
     box(BoxSimplex(theta=0.3), 0.3),
     box(BoxSimplex(theta=0.25), 0.25),

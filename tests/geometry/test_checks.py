@@ -8,6 +8,7 @@ from kernelweave.geometry import (
     ElasticNetBall,
     GroupBox,
     LpBall,
+    Point,
     PowerSimplex,
     RidgeSimplex,
     Simplex,
@@ -38,6 +39,9 @@ BAD = [
     (GroupBox(groups=[]), 3, r"got 0 labels"),
     (Simplex(), 0, r"at least 1 kernel, got 0"),
     (Uniform(), 0, r"at least 1 kernel, got 0"),
+    (Point([0.5, 0.5]), 3, r"one weight for each of 3 kernels, got weights of shape \(2,\)"),
+    (Point([0.5, -0.1]), 2, r"weights >= 0 that are not all 0, got \[0\.5, -0\.1\]"),
+    (Point([0.0, 0.0]), 2, r"weights >= 0 that are not all 0"),
 ]
 
 

@@ -15,16 +15,19 @@ from kernelweave.geometry import (
     Geometry,
     GroupBox,
     LpBall,
+    Point,
     PowerSimplex,
     RidgeSimplex,
     Simplex,
     Uniform,
 )
-from kernelweave.learners import Hinge, NuHinge, SquaredHinge
+from kernelweave.learners import Hinge, MarginDistribution, NuHinge, SquaredHinge
 
 GROUPS = [0, 0, 0, 1, 1, 2, 2, 2]
+POINT = [0.3, 0.0, 0.1, 0.5, 0.0, 0.2, 0.05, 0.7]
 GEOMETRIES = [
     (Uniform(), ("uniform",)),
+    (Point(POINT), ("point", POINT)),
     (Simplex(), ("simplex",)),
     (BoxSimplex(theta=0.3), ("box", 0.3)),
     (BoxSimplex(nu=0.75), ("box", 1 / (0.75 * 8))),
@@ -46,6 +49,7 @@ LEARNERS = [
     (Hinge(C=100.0), ("hinge", 100.0)),
     (SquaredHinge(C=1.0), ("squared", 1.0)),
     (NuHinge(nu=0.3), ("nu", 0.3)),
+    (MarginDistribution(lam=0.2), ("distribution", 0.25)),
 ]
 SEEDS = [0, 1]
 

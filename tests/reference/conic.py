@@ -7,9 +7,10 @@ With v = alpha * y and h_m = v'K_m v / 2 the saddle point
 is solved as its dual, max g(alpha) - Omega*(h(alpha)), by `conic_optimum`, and as its primal,
 min sum_m ||f_m||^2 / (2 eta_m) + loss(f + b) + r(eta), by `primal_optimum`.
 
-Learners: ("hinge", C), ("nu", nu), ("squared", C); C is a number or one per sample.
-Geometries: ("uniform",), ("simplex",), ("box", theta), ("ridge", theta), ("power", theta, p), ("lp", p),
-("elastic", v), ("group", groups, theta) with groups as lists of kernel indices or one label per kernel.
+Learners: ("hinge", C), ("nu", nu), ("squared", C), ("distribution", c); C, c are a number or one per sample.
+Geometries: ("uniform",), ("point", weights), ("simplex",), ("box", theta), ("ridge", theta),
+("power", theta, p), ("lp", p), ("elastic", v), ("group", groups, theta) with groups as lists of kernel
+indices or one label per kernel.
 """
 
 from typing import NamedTuple
@@ -49,8 +50,8 @@ def conic_optimum_shared(Ks, Y, learner, geometry):
     Y, C = np.asarray(Y, float)[used], C[used]
     Ls = [factor(np.asarray(K, float)[np.ix_(used, used)]) for K in Ks]
     s = _typical_size(Ls, Y, name, C)  # alpha = s a: the energies of a are about 1
-    limit = np.full_like(C, np.inf) if name == "squared" else C / s
-    total = 1.0 / s if name == "nu" else None
+    limit = C / s if name in ("hinge", "nu") else np.full_like(C, np.inf)
+    total = {"nu": 1.0 / s, "distribution": 2.0 / s}.get(name)
 
     a = cp.Variable(Y.shape)
     lengths = cp.Variable(len(Ls))
@@ -59,9 +60,9 @@ def conic_optimum_shared(Ks, Y, learner, geometry):
     V = cp.multiply(Y, a)
     constraints = [energies_below_t, a >= 0, cp.sum(V, axis=0) == 0]
     constraints += [cp.SOC(lengths[m], cp.vec(L.T @ V, order="F")) for m, L in enumerate(Ls) if L.size]
-    if name != "squared":
+    if name in ("hinge", "nu"):
         constraints.append(a <= limit[:, None])
-    if name == "nu":
+    if total is not None:
         constraints.append(cp.sum(a, axis=0) == total)
     support, extra = _support(geometry, t, s**2)
     objective = _dual_gain(name, C, s, a) - support
@@ -113,6 +114,10 @@ def primal_optimum_shared(Ks, Y, learner, geometry):
     elif name == "hinge":
         constraints.append(slacks >= 1.0 / s - margins)
         loss = cp.sum(cp.multiply(C / s, slacks))
+    elif name == "distribution":  # a margin rho - y b for each class, both of price one
+        rho = cp.Variable((1, columns))
+        constraints.append(cp.multiply(1.0 / np.sqrt(C), slacks) >= np.ones((len(C), 1)) @ rho - margins)
+        loss = cp.sum_squares(slacks) / 2.0 - 2.0 * cp.sum(rho) / s
     else:  # the variable is sqrt(C) times the slack: of the same size for every C
         constraints.append(cp.multiply(1.0 / np.sqrt(C), slacks) >= 1.0 / s - margins)
         loss = cp.sum_squares(slacks) / 2.0
@@ -125,9 +130,11 @@ def primal_optimum_shared(Ks, Y, learner, geometry):
 def _learner(learner, n):
     """Return the learner's name and its C as one number per sample."""
     name, parameter = learner
-    if name not in ("hinge", "nu", "squared"):
+    if name not in ("hinge", "nu", "squared", "distribution"):
         raise ValueError(f"unknown learner {name!r}")
     C = 1.0 / (parameter * n) if name == "nu" else parameter
+    if name == "distribution":  # its loss is that of ("squared", 1/c)
+        C = 1.0 / np.asarray(parameter, float)
     return name, np.broadcast_to(np.asarray(C, float), (n,)).copy()
 
 
@@ -135,8 +142,8 @@ def _dual_gain(name, C, s, a):
     """Return g(s a) / s^2."""
     if name == "nu":
         return 0.0
-    gain = cp.sum(a) / s
-    if name == "squared":
+    gain = cp.sum(a) / s if name != "distribution" else 0.0
+    if name in ("squared", "distribution"):
         gain = gain - cp.sum_squares(cp.multiply(np.sqrt(0.5 / C)[:, None], a))
     return gain
 
@@ -151,6 +158,8 @@ def _support(geometry, t, c):
     tau = cp.Variable()
     if name == "uniform":
         return cp.sum(t) / t.size, []
+    if name == "point":
+        return np.array(parameters[0]) @ t, []
     if name == "simplex" or (name, *parameters) in (("lp", 1), ("elastic", 1)):
         return cp.max(t), []
     if name == "box":  # eta_m <= theta adds theta max(0, t_m - tau)
@@ -178,6 +187,8 @@ def _weight_set(geometry, eta):
     name, *parameters = geometry
     if name == "uniform":
         return 0.0, [eta == 1.0 / eta.size]
+    if name == "point":
+        return 0.0, [eta == np.array(parameters[0])]
     if name == "simplex":
         return 0.0, [cp.sum(eta) == 1]
     if name == "box":
@@ -230,6 +241,7 @@ def _typical_size(Ls, Y, name, C):
         return 1.0
     multiple = {
         "nu": 1.0,
+        "distribution": 2.0,
         "hinge": min(Y.shape[1] / (2.0 * energy), cap),
         "squared": Y.shape[1] / (2.0 * (energy + bend)),
     }[name]

@@ -140,6 +140,30 @@ def squared_hinge_primal(K, v, y, C):
     return PrimalValue(*min((value(b), b) for b in candidates))
 
 
+def margin_distribution_primal(K, v, y, c):
+    """Return min over r+ and r- of v'Kv / 2 + sum_i max(0, r_y - y_i f_i)^2 / (2 c_i) - r+ - r-, f = Kv.
+
+    Between two kinks the violators are fixed; their best r is where the slope sum (r - y_i f_i) / c_i is 1.
+    The bias is minus the middle of the two class means of f that the violations weigh.
+    """
+    f, total, c = _scores(K, v, c)
+    means = []
+    for sign in (1.0, -1.0):
+        chosen = [i for i in range(len(f)) if y[i] == sign]
+        kinks = sorted(y[i] * f[i] for i in chosen)
+        candidates = []
+        for k in range(1, len(kinks) + 1):
+            below = [i for i in chosen if y[i] * f[i] <= kinks[k - 1]]
+            mass = sum(1.0 / c[i] for i in below)
+            candidates.append((1.0 + sum(y[i] * f[i] / c[i] for i in below)) / mass)
+        value, r = min(
+            (sum(max(0.0, r - y[i] * f[i]) ** 2 / (2.0 * c[i]) for i in chosen) - r, r) for r in candidates
+        )
+        total += value
+        means.append(sum(max(0.0, r - y[i] * f[i]) / c[i] * f[i] for i in chosen))
+    return PrimalValue(total, -sum(means) / 2.0)
+
+
 def nu_primal(K, v, y, nu):
     """Return min over b and rho of v'Kv / 2 + sum_i max(0, rho - y_i (f_i + b)) / (nu n) - rho, f = Kv.
 

@@ -16,10 +16,13 @@ LEARNERS = {
     "hinge per sample": ("hinge", PER_SAMPLE),
     "nu": ("nu", 0.4),
     "squared": ("squared", 1.0),
+    "distribution": ("distribution", 0.3),
+    "distribution per sample": ("distribution", PER_SAMPLE),
     "squared per sample": ("squared", PER_SAMPLE),
 }
 GEOMETRIES = [
     ("uniform",),
+    ("point", [0.5, 0.0, 0.2, 0.1]),
     ("simplex",),
     ("box", 0.3),
     ("ridge", 1.0),

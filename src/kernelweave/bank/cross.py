@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from kernelweave._typing import Indices, Matrix
+from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.protocol import FittedKernels
 
 # Rows are taken in slices, so that one kernel's block of new rows stays near 64 MB.
@@ -26,6 +26,21 @@ def scores(fitted: FittedKernels, X: Any, eta: Matrix, coef: Matrix, columns: In
         total = np.zeros((_n_rows(rows), coef.shape[0]))
         for m, K in fitted.cross(rows, which=active, columns=columns):
             total += eta[:, m] * (K @ coef.T)
+        parts.append(total)
+    return np.concatenate(parts)
+
+
+def layered_scores(fitted: FittedKernels, X: Any, eta: Matrix, coef: AnyArray, columns: Indices) -> Matrix:
+    """Return Σ_m eta[c, m] k_m(x, x_j) coef[m, c, j] over the support ``columns``: a machine on every kernel.
+
+    ``coef`` is (M, machines per kernel, support); one row of eta serves all, or each has its own.
+    """
+    active = np.flatnonzero(eta.any(axis=0))
+    parts = []
+    for rows in _slices(fitted, X):
+        total = np.zeros((_n_rows(rows), coef.shape[1]))
+        for m, K in fitted.cross(rows, which=active, columns=columns):
+            total += eta[:, m] * (K @ coef[m].T)
         parts.append(total)
     return np.concatenate(parts)
 

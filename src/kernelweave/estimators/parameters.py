@@ -21,6 +21,14 @@ def check_number(
         raise ValueError(f"{name} must be {legal}{' or None' if optional else ''}; got {value!r}.")
 
 
+def check_share(name: str, value: Any, *, positive: bool = False) -> None:
+    """Require a number from 0 to 1, above 0 where asked."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not real or not 0.0 <= float(value) <= 1.0 or (positive and float(value) == 0.0):
+        legal = "above 0 and at most 1" if positive else "from 0 to 1"
+        raise ValueError(f"{name} must be a number {legal}; got {value!r}.")
+
+
 def check_count(name: str, value: Any) -> None:
     """Require a whole number from 1 on, or None."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):

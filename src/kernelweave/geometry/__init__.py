@@ -6,6 +6,7 @@ from kernelweave.geometry.elastic_net_ball import ElasticNetBall
 from kernelweave.geometry.fenchel import fenchel_young_gap
 from kernelweave.geometry.group_box import GroupBox
 from kernelweave.geometry.lp_ball import LpBall
+from kernelweave.geometry.point import Point
 from kernelweave.geometry.power_simplex import PowerSimplex
 from kernelweave.geometry.protocol import (
     Models,
@@ -28,6 +29,7 @@ __all__ = [
     "GroupBox",
     "LpBall",
     "Models",
+    "Point",
     "Polyhedral",
     "PowerSimplex",
     "Projects",

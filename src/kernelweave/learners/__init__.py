@@ -5,6 +5,7 @@ from kernelweave.learners.epsilon import EpsilonInsensitive
 from kernelweave.learners.fisher import Fisher
 from kernelweave.learners.hinge import Hinge
 from kernelweave.learners.machine import Machine
+from kernelweave.learners.margin_distribution import MarginDistribution
 from kernelweave.learners.nu_hinge import NuHinge
 from kernelweave.learners.one_class import OneClass
 from kernelweave.learners.one_vs_rest import OneVsRest
@@ -19,6 +20,7 @@ __all__ = [
     "Hinge",
     "Learner",
     "Machine",
+    "MarginDistribution",
     "NuHinge",
     "OneClass",
     "OneVsRest",

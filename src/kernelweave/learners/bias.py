@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from kernelweave._typing import Vector
@@ -65,3 +67,29 @@ def epsilon_bias(r: Vector, C: Vector, epsilon: float) -> float:
     first = int(np.argmax(slopes >= -flat))
     last = int(np.argmax(slopes > flat))
     return float(0.5 * (kinks[first] + kinks[max(first, last)]))
+
+
+@dataclass(frozen=True)
+class FilledMargin:
+    """The least of Σ w_i max(0, r − f_i)²/(2c) − r; the shares w_i max(0, r − f_i)/c, which sum to one."""
+
+    value: float
+    shares: Vector
+
+
+def filled_margin(f: Vector, weight: Vector, trade: float) -> FilledMargin:
+    """Minimise Σ w_i max(0, r − f_i)²/(2c) − r over r, c = ``trade``; at c = 0 no r may exceed any f_i.
+
+    The slope vanishes where Σ w_i max(0, r − f_i) = c: water of volume c poured over the sorted f.
+    """
+    low = f - f.min()
+    order = np.argsort(low)
+    levels = (trade + np.cumsum((weight * low)[order])) / np.cumsum(weight[order])
+    covered = int(np.flatnonzero(levels >= low[order])[-1])  # the last sample not above its own level
+    depth = np.maximum(0.0, levels[covered] - low)
+    if not depth.any():  # no water: the lowest samples bear everything
+        lowest = low == 0.0
+        return FilledMargin(-float(f.min()), lowest / lowest.sum())
+    poured = weight * depth
+    value = 0.5 * float(poured @ depth) / trade - float(f.min() + levels[covered])
+    return FilledMargin(value, poured / poured.sum())

@@ -1,0 +1,115 @@
+"""Classifiers that weigh the kernels first and then train one machine on the combined kernel."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from copy import copy
+from functools import partial
+from threading import Event
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from kernelweave._threads import blas_threads
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.bank import KernelBank
+from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.interrupt import interruptible
+from kernelweave.estimators.parameters import check_choice, check_number, check_part
+from kernelweave.estimators.progress import gap_bars
+from kernelweave.estimators.task import Solved, Start, Task
+from kernelweave.estimators.training import with_defaults
+from kernelweave.geometry import Point, Uniform, WeightGeometry
+from kernelweave.learners import Hinge, Learner
+from kernelweave.solvers import Solver
+
+
+class BaselineClassifier(MKLClassifier):
+    """What the baselines share: fewer parameters than `MKLClassifier`, and weights for all classes."""
+
+    defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances, "learner": Hinge}
+    dtype = "auto"
+
+    def __init__(
+        self,
+        bank: Any = None,
+        *,
+        learner: Any = None,
+        tol: float = 1e-4,
+        class_weight: Any = None,
+        multiclass: str = "shared",
+        probability: bool = False,
+        memory_limit: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.bank = bank
+        self.learner = learner
+        self.tol = tol
+        self.class_weight = class_weight
+        self.multiclass = multiclass
+        self.probability = probability
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_number("tol", self.tol, above=0.0, below=1.0)
+        check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
+        check_part("learner", self._learner, Learner, self.learner_example)
+        check_choice("multiclass", self.multiclass, ("shared", "per_class"))
+
+    @property
+    def _geometry(self) -> WeightGeometry:
+        return Uniform()
+
+    def _solver(self, n_kernels: int) -> Solver:
+        return with_defaults(None, self._geometry, n_kernels, self.tol, None)
+
+
+class TwoStepClassifier(BaselineClassifier):
+    """A classifier whose weights follow from a rule (`_weigh`); the machine on them is certified.
+
+    The second step is `MKLClassifier` with `Point(weights)`: its certificate speaks of the machine, since
+    nothing about the weights is optimised there.
+    """
+
+    _eta: Vector | None = None
+
+    @abstractmethod
+    def _weigh(self, task: Task) -> list[Vector]:
+        """Return the kernel weights of every problem of the task."""
+
+    @property
+    def _geometry(self) -> WeightGeometry:
+        return Uniform() if self._eta is None else Point(self._eta.tolist())
+
+    def _solve(
+        self,
+        task: Task,
+        near: list[Start] | None = None,  # noqa: ARG002 - one machine on given weights needs no start
+        stop: Event | None = None,
+    ) -> list[Solved]:
+        n_threads = effective_n_jobs(self.n_jobs)
+        with blas_threads(n_threads):
+            weights = self._weigh(task)
+        with gap_bars(self.verbose) as bar, blas_threads(1):
+            jobs = [
+                partial(self._weighing(eta)._train, task, y, None, bar(title, self.tol))
+                for (title, y), eta in zip(task.targets.items(), weights, strict=True)
+            ]
+            return interruptible(jobs, n_threads, stop)
+
+    def _weighing(self, eta: Vector) -> Self:
+        """Return this model with the weights of one of its problems."""
+        model = copy(self)
+        model._eta = eta
+        return model
+
+
+def class_index(task: Task) -> AnyArray:
+    """Return the place of every sample's class among the classes."""
+    Y = np.column_stack(list(task.targets.values()))
+    return np.asarray(Y[:, 0] > 0 if Y.shape[1] == 1 else Y.argmax(axis=1)).astype(int)

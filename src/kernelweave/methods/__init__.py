@@ -1,0 +1,5 @@
+"""What does not factor into learner × geometry × solver."""
+
+from kernelweave.methods.target_alignment import alignf_weights, alignment, centered_alignment
+
+__all__ = ["alignf_weights", "alignment", "centered_alignment"]
