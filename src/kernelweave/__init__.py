@@ -10,10 +10,12 @@ from kernelweave import presets
 from kernelweave.bank import Entry, KernelBank, Views
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
+from kernelweave.estimators.localized import LocalizedMKLClassifier
 from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.path import path
 from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.estimators.regressor_search import MKLRegressorCV
+from kernelweave.estimators.sample_adaptive import SampleAdaptiveMKLClassifier
 from kernelweave.estimators.search import MKLClassifierCV
 
 __version__ = version("kernelweave")
@@ -22,11 +24,13 @@ __all__ = [
     "Entry",
     "FisherMKLClassifier",
     "KernelBank",
+    "LocalizedMKLClassifier",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
     "OneClassMKL",
+    "SampleAdaptiveMKLClassifier",
     "Views",
     "__version__",
     "path",

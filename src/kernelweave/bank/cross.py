@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from kernelweave._typing import Indices, Matrix
+from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.protocol import FittedKernels
 
 # Rows are taken in slices, so that one kernel's block of new rows stays near 64 MB.
@@ -27,6 +27,21 @@ def scores(fitted: FittedKernels, X: Any, eta: Matrix, coef: Matrix, columns: In
         for m, K in fitted.cross(rows, which=active, columns=columns):
             total += eta[:, m] * (K @ coef.T)
         parts.append(total)
+    return np.concatenate(parts)
+
+
+def contributions(fitted: FittedKernels, X: Any, coef: AnyArray, columns: Indices) -> AnyArray:
+    """Return Σ_j k_m(x, x_j) coef[c, m, j] over the support ``columns``, of shape (rows, problems, M).
+
+    What every kernel says of a sample, for coefficients that differ from kernel to kernel.
+    """
+    active = np.flatnonzero(coef.any(axis=(0, 2)))
+    parts = []
+    for rows in _slices(fitted, X):
+        found = np.zeros((_n_rows(rows), *coef.shape[:2]))
+        for m, K in fitted.cross(rows, which=active, columns=columns):
+            found[:, :, m] = K @ coef[:, m].T
+        parts.append(found)
     return np.concatenate(parts)
 
 

@@ -1,0 +1,1 @@
+"""Methods that are more than learner, geometry and solver."""
