@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "evaluation": set(),
     "plots": {"evaluation"},
     "experiments": {
-        *("kernels", "bank", "geometry", "learners", "solvers", "estimators"),
+        *("kernels", "bank", "geometry", "learners", "solvers", "methods", "estimators"),
         *("datasets", "evaluation", "plots", "presets"),
     },
     "demo": {"bank", "estimators", "geometry", "kernels", "learners", "solvers"},

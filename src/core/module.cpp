@@ -10,6 +10,7 @@
 
 #include "admit.hpp"
 #include "given.hpp"
+#include "local.hpp"
 #include "packed.hpp"
 #include "radial.hpp"
 #include "smo.hpp"
@@ -212,6 +213,35 @@ void energies(Input<T, 2> packed, Input<double, 2> V, Output<double, 1> out, int
     kw::energies<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(1), out.data(), n_threads);
 }
 
+void check_local(Input<double, 2> local, std::size_t n_kernels, std::size_t n) {
+    require(local.shape(0) == n_kernels && local.shape(1) == n,
+            "local: one row of n weights per kernel is needed");
+}
+
+template <class T>
+void combine_local(Input<T, 2> packed, Input<double, 1> eta, Input<double, 2> local, Output<T, 2> out,
+                   int n_threads) {
+    const std::size_t n = out.shape(0);
+    require(out.shape(1) == n, "combine_local: out must be square");
+    require(packed.shape(1) == kw::triangle(n), "combine_local: packed rows must hold n(n+1)/2 entries");
+    require(eta.shape(0) == packed.shape(0), "combine_local: one weight per kernel is needed");
+    check_local(local, packed.shape(0), n);
+    nb::gil_scoped_release release;
+    kw::combine_local<T>(packed.data(), packed.shape(0), n, eta.data(), local.data(), out.data(), n_threads);
+}
+
+template <class T>
+void reach_local(Input<T, 2> packed, Input<double, 2> V, Input<double, 2> local, Output<double, 3> out,
+                 int n_threads) {
+    const std::size_t n = V.shape(0);
+    require(packed.shape(1) == kw::triangle(n), "reach_local: packed rows must hold n(n+1)/2 entries");
+    require(out.shape(0) == packed.shape(0) && out.shape(1) == n && out.shape(2) == V.shape(1),
+            "reach_local: out must have shape (kernels, n, columns of V)");
+    check_local(local, packed.shape(0), n);
+    nb::gil_scoped_release release;
+    kw::reach_local<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(1), local.data(), out.data(), n_threads);
+}
+
 template <class T>
 std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<double, 1> d,
                                      Input<double, 1> kink, Input<double, 1> lo, Input<double, 1> hi,
@@ -255,6 +285,10 @@ void bind(nb::module_& m) {
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("energies", &energies<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+    m.def("combine_local", &combine_local<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
+          nb::arg("local").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+    m.def("reach_local", &reach_local<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
+          nb::arg("local").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("smo", &smo<T>, nb::arg("K").noconvert(), nb::arg("s").noconvert(), nb::arg("d").noconvert(),
           nb::arg("kink").noconvert(), nb::arg("lo").noconvert(), nb::arg("hi").noconvert(), nb::arg("group").noconvert(),
           nb::arg("v").noconvert(), nb::arg("gradient").noconvert(), nb::arg("tolerance"),

@@ -13,11 +13,13 @@ from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.easy_mkl import EasyMKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.estimators.heuristics import FHeuristicClassifier, PWMKClassifier
+from kernelweave.estimators.localized import LocalizedMKLClassifier
 from kernelweave.estimators.lp_beta import LPBetaClassifier
 from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.path import path
 from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.estimators.regressor_search import MKLRegressorCV
+from kernelweave.estimators.sample_adaptive import SampleAdaptiveMKLClassifier
 from kernelweave.estimators.search import MKLClassifierCV
 from kernelweave.methods import alignf_weights, alignment, centered_alignment
 
@@ -31,12 +33,14 @@ __all__ = [
     "FHeuristicClassifier",
     "KernelBank",
     "LPBetaClassifier",
+    "LocalizedMKLClassifier",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
     "OneClassMKL",
     "PWMKClassifier",
+    "SampleAdaptiveMKLClassifier",
     "Views",
     "__version__",
     "alignf_weights",

@@ -6,11 +6,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelweave import (
     FisherMKLClassifier,
     KernelBank,
+    LocalizedMKLClassifier,
     MKLClassifier,
     MKLClassifierCV,
     MKLRegressor,
     MKLRegressorCV,
     OneClassMKL,
+    SampleAdaptiveMKLClassifier,
 )
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Linear
@@ -40,6 +42,8 @@ MODELS = [
     FisherMKLClassifier(),
     FisherMKLClassifier(p=1.0, multiclass="joint", threshold="leave_one_out"),
     MKLClassifierCV(learner_values=[1.0, 10.0], geometry_values=[0.1, 1.0], cv=2),
+    SampleAdaptiveMKLClassifier(),
+    LocalizedMKLClassifier(n_restarts=0, tol=1e-3, random_state=0),
 ]
 
 

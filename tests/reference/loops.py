@@ -83,6 +83,22 @@ def energies(packed, V):
     )
 
 
+def combine_local(packed, eta, local):
+    """Return sum_m eta_m diag(local_m) K_m diag(local_m) as a full symmetric matrix."""
+    total = 0.0
+    for one, weight, e in zip(packed, eta, local, strict=True):
+        K = unpack(one)
+        total = total + weight * np.array(
+            [[e[i] * K[i, j] * e[j] for j in range(len(e))] for i in range(len(e))]
+        )
+    return total
+
+
+def reach_local(packed, V, local):
+    """Return K_m (local_m * V) for every kernel: shape (M, n, k) for V of shape (n, k)."""
+    return np.array([images([one], e[:, None] * V)[0] for one, e in zip(packed, local, strict=True)])
+
+
 def smo_solution(K, s, diag, lo, hi, group, total, kink=0.0):
     """Minimise v'(K + diag(d))v / 2 - s'v + kink'|v| over lo <= v <= hi with fixed sums.
 

@@ -43,6 +43,16 @@ def test_combinations_images_and_energies_are_matrix_products(kernels):
     assert loops.images(packed, V[:, 0]).shape == (4, N, 1)
 
 
+def test_local_weights_scale_rows_and_columns(kernels):
+    Ks, _ = kernels
+    rng = np.random.default_rng(0)
+    V, eta, local = rng.standard_normal((N, 2)), rng.random(4), rng.random((4, N))
+    packed = np.array([loops.pack(K) for K in Ks])
+    expected = np.einsum("m,mi,mij,mj->ij", eta, local, Ks, local)
+    assert loops.combine_local(packed, eta, local) == pytest.approx(expected)
+    assert loops.reach_local(packed, V, local) == pytest.approx(np.einsum("mij,mj,jk->mik", Ks, local, V))
+
+
 def test_the_box_quadratic_is_the_machine_of_scikit_learn(kernels):
     Ks, y = kernels
     machine = SVC(C=2.0, kernel="precomputed", tol=1e-9).fit(Ks[0], y)

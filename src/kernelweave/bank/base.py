@@ -32,7 +32,10 @@ class Bank(Part, ABC):
 
     def fit(self, X: Any) -> FittedBank:
         """Resolve the bank against the training samples ``X``: a table, or a ``Views``."""
-        layout = Layout(X, self.declared_views())
+        return FittedBank(*self.resolve(Layout(X, self.declared_views())), X)
+
+    def resolve(self, layout: Layout) -> tuple[list[Item], list[Block | PairwiseBlock]]:
+        """Return the kernels for data of this layout, and the blocks they look at."""
         entries = self.plan(layout)
         if not entries:
             raise ValueError(f"{self!r} has no kernels; give it at least one.")
@@ -46,7 +49,7 @@ class Bank(Part, ABC):
             Item(name, entry.kernel, position, own if entry.scaling is None else as_scaling(entry.scaling))
             for name, entry, position in zip(names, entries, positions, strict=True)
         ]
-        return FittedBank(items, blocks, X)
+        return items, blocks
 
 
 def _label(entry: Entry) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._typing import Indices
+from kernelweave._typing import AnyArray, Indices
 from kernelweave.bank.columns import near_matches
 from kernelweave.bank.tables import Table, as_floats, as_table, column_names, is_sparse, stack, take_columns
 from kernelweave.bank.views import Views
@@ -22,10 +22,10 @@ class Columns:
     n_columns: int
     table_names: tuple[str, ...] | None
 
-    def take(self, X: Any) -> Any:
+    def take(self, X: Any, *, finite: bool = True) -> Any:
         """Return the columns as float64 after checking that ``X`` still has them."""
         table, what = source(X, self.view)
-        return as_floats(take_columns(table, self._find(table, what)), what)
+        return as_floats(take_columns(table, self._find(table, what)), what, finite=finite)
 
     def _find(self, table: Table, what: str) -> Indices:
         positions = np.array(self.positions, dtype=np.intp)
@@ -66,6 +66,20 @@ class Block:
         """Return the block of ``X`` as float64, dense or CSR."""
         return stack([part.take(X) for part in self.parts])
 
+    @property
+    def columns(self) -> list[str | int]:
+        """The columns of the block by name, or by position where they have none."""
+        return [
+            p if part.table_names is None else part.table_names[p]
+            for part in self.parts
+            for p in part.positions
+        ]
+
+    def missing(self, X: Any) -> AnyArray:
+        """Return which values of the block are NaN, one row per sample; none of a sparse block."""
+        values = stack([part.take(X, finite=False) for part in self.parts])
+        return np.zeros((values.shape[0], 1), dtype=bool) if is_sparse(values) else np.isnan(values)
+
 
 @dataclass(frozen=True)
 class PairwiseBlock:
@@ -85,11 +99,28 @@ class PairwiseBlock:
         """Equal for blocks that need to be held only once."""
         return "pairwise", self.label, self.view
 
+    @property
+    def columns(self) -> list[str | int]:
+        """What `missing` has columns for: the block as a whole."""
+        return [self.label]
+
+    def missing(self, X: Any) -> AnyArray:
+        """Return which samples have no values at all, as one column."""
+        table, what = source(X, self.view)
+        values = as_floats(table, what, finite=False)
+        if is_sparse(values):
+            return np.zeros((values.shape[0], 1), dtype=bool)
+        return np.asarray(np.isnan(values).all(axis=1))[:, None]
+
     def take(self, X: Any) -> Any:
         """Return the block of ``X`` against the training samples."""
         table, what = source(X, self.view)
-        values = as_floats(table, what)
-        values = values.toarray() if is_sparse(values) else values
+        values = as_floats(table, what, finite=False)
+        return as_floats(
+            self._against_training(X, values.toarray() if is_sparse(values) else values, what), what
+        )
+
+    def _against_training(self, X: Any, values: Any, what: str) -> Any:
         if self.reference is not None and values.shape[1] == self.reference[1]:
             # A slice of the original has the original's columns; a new table of that width has them only if
             # it cannot have the training samples' instead.

@@ -45,6 +45,21 @@ def layered_scores(fitted: FittedKernels, X: Any, eta: Matrix, coef: AnyArray, c
     return np.concatenate(parts)
 
 
+def contributions(fitted: FittedKernels, X: Any, coef: AnyArray, columns: Indices) -> AnyArray:
+    """Return Σ_j k_m(x, x_j) coef[c, m, j] over the support ``columns``, of shape (rows, problems, M).
+
+    What every kernel says of a sample, for coefficients that differ from kernel to kernel.
+    """
+    active = np.flatnonzero(coef.any(axis=(0, 2)))
+    parts = []
+    for rows in _slices(fitted, X):
+        found = np.zeros((_n_rows(rows), *coef.shape[:2]))
+        for m, K in fitted.cross(rows, which=active, columns=columns):
+            found[:, :, m] = K @ coef[:, m].T
+        parts.append(found)
+    return np.concatenate(parts)
+
+
 def combined(fitted: FittedKernels, X: Any, eta: Matrix, Z: Any = None) -> Matrix:
     """Return Σ_m eta_m k_m between the rows of X and those of Z (None: the training samples)."""
     active = np.flatnonzero(eta)

@@ -78,8 +78,11 @@ def take_columns(table: Table, columns: Indices) -> Table:
     return table[:, columns]
 
 
-def as_floats(table: Table, what: str) -> Any:
-    """Return a float64 matrix (CSR for a sparse table), or say which column is not a number or not finite."""
+def as_floats(table: Table, what: str, *, finite: bool = True) -> Any:
+    """Return a float64 matrix (CSR for a sparse table), or say which column is not a number or not finite.
+
+    With ``finite=False`` NaN and infinity are let through.
+    """
     if is_pandas(table):
         _require_numeric(table, _pandas_dtypes(table), what)
         values = table.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -91,7 +94,8 @@ def as_floats(table: Table, what: str) -> Any:
         values = table.astype(np.float64, copy=False)
     else:
         values = _array_as_floats(table, what)
-    _require_finite(values, table, what)
+    if finite:
+        _require_finite(values, table, what)
     return values if is_sparse(values) else np.ascontiguousarray(values)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelweave._typing import Indices
 from kernelweave.bank.columns import near_matches
+from kernelweave.bank.spread import spread_rows
 from kernelweave.bank.tables import Table, as_floats, as_table, stack, take_rows
 
 
@@ -23,6 +24,9 @@ class Views:
     mapping : dict of name to table: numpy array, pandas or polars frame, scipy sparse matrix, all of the same
         length. A square kernel or distance matrix is a view too (for ``Precomputed`` and ``ExpDistance``):
         slicing remembers which rows were taken, so its columns follow the training rows in cross-validation.
+    rows : dict of name to places, default=None
+        For a view that some samples do not have: which samples the rows of its table belong to. The others
+        become rows of NaN, which is what estimators take for a missing view.
 
     Notes
     -----
@@ -43,7 +47,7 @@ class Views:
     # Rows are taken with views[rows]; walking over a Views could mean samples or tables, so it is refused.
     __iter__ = None
 
-    def __init__(self, mapping: Mapping[str, Any]) -> None:
+    def __init__(self, mapping: Mapping[str, Any], rows: Mapping[str, Any] | None = None) -> None:
         if not isinstance(mapping, Mapping):
             raise TypeError(
                 f"Views needs a dict of name to table, received {type(mapping).__name__}; "
@@ -57,6 +61,8 @@ class Views:
         self._tables: dict[str, Table] = {
             name: as_table(data, f"view {name!r}") for name, data in mapping.items()
         }
+        if rows is not None:
+            self._tables = spread_rows(self._tables, rows)
         first, *others = self._tables
         for name in others:
             lengths = self._tables[first].shape[0], self._tables[name].shape[0]

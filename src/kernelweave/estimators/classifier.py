@@ -96,6 +96,7 @@ class MKLClassifier(ClassifierMixin, MKLModel):  # type: ignore[misc]
     """
 
     multiclass_choices: ClassVar[tuple[str, ...]] = ("per_class", "shared")
+    accepts_gaps: ClassVar[bool] = True
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
         "bank": KernelBank.distances,
         "learner": Hinge,

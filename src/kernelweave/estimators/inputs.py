@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from kernelweave.bank import KernelBank, PrecomputedBank, Views
+from kernelweave.bank.gap_fits import fit_with_gaps
 from kernelweave.bank.protocol import FittedKernels
 
 PRECOMPUTED = "precomputed"
@@ -35,6 +36,12 @@ def as_bank(bank: Any) -> Bank:
     return bank  # type: ignore[no-any-return]
 
 
+def fit_bank(bank: Any, X: Any) -> FittedKernels:
+    """Fit the bank to samples that may lack views; such a sample sits at the mean of those that have it."""
+    fitted = fit_with_gaps(as_bank(bank), X)
+    return fitted.centred() if getattr(fitted, "has_gaps", False) else fitted  # type: ignore[no-any-return]
+
+
 def is_precomputed(bank: Any) -> bool:
     """Tell whether samples arrive as kernel values."""
     return (isinstance(bank, str) and bank == PRECOMPUTED) or isinstance(bank, PrecomputedBank)
@@ -56,7 +63,10 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     if hasattr(X, "columns"):  # pandas and polars frames keep their columns until the bank picks some
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
-    return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse="csr")
+    finite: Any = "allow-nan" if getattr(estimator, "accepts_gaps", False) else True
+    return validate_data(
+        estimator, X, reset=reset, dtype=np.float64, accept_sparse="csr", ensure_all_finite=finite
+    )
 
 
 def as_one_array(X: Any) -> Any:

@@ -14,7 +14,7 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.decisions import decision_values
-from kernelweave.estimators.inputs import as_bank, check_input
+from kernelweave.estimators.inputs import as_bank, check_input, fit_bank
 from kernelweave.estimators.interrupt import interruptible, watching
 from kernelweave.estimators.parameters import check_count, check_number, check_part
 from kernelweave.estimators.progress import gap_bars
@@ -91,7 +91,8 @@ class MKLModel(KernelEstimator):
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Setting:
         """Check the data and fit the bank: what depends on neither the learner nor the geometry."""
         X = check_input(self, X, reset=True)
-        fitted = as_bank(self.part("bank")).fit(X)
+        bank = self.part("bank")
+        fitted = fit_bank(bank, X) if self.accepts_gaps else as_bank(bank).fit(X)
         return Setting(fitted, *self._columns(y, sample_weight, fitted.n_samples))
 
     def _store(self, setting: Setting, candidates: Sequence[MKLModel] = ()) -> Task:

@@ -9,6 +9,8 @@ from typing import Any
 
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
+from kernelweave.estimators.localized import LocalizedMKLClassifier
+from kernelweave.estimators.sample_adaptive import SampleAdaptiveMKLClassifier
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex, Uniform
 from kernelweave.learners import Hinge
 from kernelweave.solvers import CuttingPlane
@@ -114,3 +116,29 @@ def mk_fda(bank: Any = None, *, p: float = 2.0, reg: float = 1e-4, **params: Any
     1.0
     """
     return FisherMKLClassifier(bank, p=p, reg=reg, **params)
+
+
+def sample_adaptive(
+    bank: Any = None, *, max_flips: int | None = None, C: float = 100.0, **params: Any
+) -> SampleAdaptiveMKLClassifier:
+    """SAMKL [Liu14, Algorithm 1]: every sample switches up to ``max_flips`` kernels off.
+
+    Kernels are centred and divided by their trace, as in the paper (which does not centre): their entries are
+    of size 1/n, hence the larger C. ``scale_margins=True`` is the paper's tau.
+
+    >>> from kernelweave import presets
+    >>> presets.sample_adaptive(max_flips=3).unit_trace
+    True
+    """
+    given = {"geometry": Simplex(), "unit_trace": True, **params}
+    return SampleAdaptiveMKLClassifier(bank, learner=Hinge(C=C), max_flips=max_flips, **given)
+
+
+def localized_mkl(bank: Any = None, *, C: float = 1.0, **params: Any) -> LocalizedMKLClassifier:
+    """LMKL [Gonen08]: kernel weights are a softmax of linear functions of the sample.
+
+    >>> from kernelweave import presets
+    >>> presets.localized_mkl(C=10.0).learner.C
+    10.0
+    """
+    return LocalizedMKLClassifier(bank, learner=Hinge(C=C), **params)

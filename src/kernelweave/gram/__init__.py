@@ -5,6 +5,7 @@ from kernelweave.gram.dense import DenseGrams
 from kernelweave.gram.given import MatrixSource
 from kernelweave.gram.joined import JoinedGrams
 from kernelweave.gram.lazy import LazyGrams
+from kernelweave.gram.local import LazyLocalGrams, LocalGrams, localised
 from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import GramStack, Subsets
@@ -16,12 +17,15 @@ __all__ = [
     "GramStack",
     "JoinedGrams",
     "LazyGrams",
+    "LazyLocalGrams",
+    "LocalGrams",
     "LowRankGrams",
     "MatrixSource",
     "PackedGrams",
     "Source",
     "Storage",
     "Subsets",
+    "localised",
     "storage",
     "store",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,6 +42,8 @@ class Hinge(SupportVectorLearner):
     array([ 1., -1.])
 
     """
+
+    degree: ClassVar[int] = 1
 
     C: float = 1.0
     tol: float | None = None

@@ -110,7 +110,8 @@ def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix, n_t
 
 
 def _solve_psd(A: AnyArray, B: AnyArray) -> AnyArray:
-    scale = max(float(np.trace(A)) / A.shape[0], np.finfo(float).tiny)
+    # Where all free samples are at the origin A is zero, and any ridge says so.
+    scale = max(float(np.trace(A)) / A.shape[0], 0.0) or 1.0
     diagonal, least = np.diagonal(A).copy(), RIDGE[A.dtype]
     for ridge in (least, 30.0 * least, 1000.0 * least):  # rounding may have made A indefinite
         np.fill_diagonal(A, diagonal + A.dtype.type(ridge * scale))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +43,8 @@ class SquaredHinge(SupportVectorLearner):
     array([ 0.5, -0.5])
 
     """
+
+    degree: ClassVar[int] = 2
 
     C: float = 1.0
     tol: float | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,6 +44,8 @@ class SupportVectorLearner(Part, ABC):
     """
 
     has_bias = True
+    # The power of a margin violation that is paid for; None where the margin itself is learnt.
+    degree: ClassVar[int | None] = None
     tol: float | None
 
     @property

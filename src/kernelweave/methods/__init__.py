@@ -3,3 +3,4 @@
 from kernelweave.methods.target_alignment import alignf_weights, alignment, centered_alignment
 
 __all__ = ["alignf_weights", "alignment", "centered_alignment"]
+"""Methods that are more than learner, geometry and solver."""

@@ -3,5 +3,6 @@
 from kernelweave.plots.bands import BandsDisplay
 from kernelweave.plots.critical_difference import CriticalDifferenceDisplay
 from kernelweave.plots.grouped_bars import GroupedBarsDisplay
+from kernelweave.plots.switches import SwitchesDisplay
 
-__all__ = ["BandsDisplay", "CriticalDifferenceDisplay", "GroupedBarsDisplay"]
+__all__ = ["BandsDisplay", "CriticalDifferenceDisplay", "GroupedBarsDisplay", "SwitchesDisplay"]

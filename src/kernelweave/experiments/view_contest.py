@@ -1,0 +1,155 @@
+"""Estimators on samples in views: C by cross-validation, accuracy and times on test samples."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.impute import KNNImputer
+from sklearn.model_selection import StratifiedKFold
+
+from kernelweave._typing import AnyArray, Matrix
+from kernelweave.bank import Views
+from kernelweave.experiments.store import Cell
+
+# Fewer samples of a class than this cannot be learnt from, nor split into folds.
+FEWEST = 5
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and test samples in views; ``corrupted`` says which training entries were tampered with."""
+
+    X: Views
+    y: AnyArray
+    X_test: Views
+    y_test: AnyArray
+    corrupted: AnyArray | None = None
+
+
+class Draw(Protocol):
+    """Where the samples come from: one row of the table per task."""
+
+    @property
+    def datasets(self) -> Sequence[str]: ...
+
+    @property
+    def tasks(self) -> tuple[str, ...]: ...
+
+    def split(self, task: str, split: int, data: str | Path | None) -> Split: ...
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """An estimator, and what is done before it about views that are missing: nothing, drop, mean or knn."""
+
+    estimator: Any
+    missing: str = "nothing"
+
+
+@dataclass(frozen=True)
+class ViewContest:
+    """Contestants × tasks × splits, C of each chosen by cross-validation on the training samples."""
+
+    name: str
+    draw: Draw
+    methods: Mapping[str, Contestant]
+    C: tuple[float, ...]
+    splits: int
+    folds: int = 5
+    quick: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    @property
+    def protocol(self) -> str:
+        settings = (self.draw, dict(self.methods), self.C, self.folds)
+        return hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
+
+    @property
+    def datasets(self) -> Sequence[str]:
+        return self.draw.datasets
+
+    def cells(self, quick: bool) -> list[Cell]:
+        every: list[Cell] = [
+            {"dataset": task, "split": split, "method": method}
+            for task in self.draw.tasks
+            for split in range(self.splits)
+            for method in self.methods
+        ]
+        if not quick:
+            return every
+        return [cell for cell in every if all(cell[name] in kept for name, kept in self.quick.items())]
+
+    def measure(self, cell: Cell, data: str | Path | None) -> dict[str, Any]:
+        method = self.methods[cell["method"]]
+        drawn = self.draw.split(cell["dataset"], cell["split"], data)
+        X, y, X_test = filled(drawn, method.missing)
+        if min(np.unique(y, return_counts=True)[1], default=0) < FEWEST or np.unique(y).size < 2:
+            return {"accuracy": float("nan"), "n_train": len(y)}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # gaps are recorded, and switches that tell labels are a result
+            C = self._chosen(method.estimator, X, y, cell["split"])
+            model = clone(method.estimator).set_params(learner__C=C)
+            started = time.process_time()
+            model.fit(X, y)
+            trained = time.process_time()
+            accuracy = float(model.score(X_test, drawn.y_test))
+        measures = {
+            "accuracy": accuracy,
+            "seconds": trained - started,
+            "predict_seconds": time.process_time() - trained,
+            "relative_gap": float(model.duality_gap_),
+            "C": C,
+            "n_train": len(y),
+        }
+        if drawn.corrupted is not None and getattr(model, "switches_", None) is not None:
+            measures["auc"] = _auc(drawn.corrupted, ~model.switches_)
+        return measures
+
+    def _chosen(self, estimator: Any, X: Views, y: AnyArray, split: int) -> float:
+        if len(self.C) == 1:
+            return self.C[0]
+        folds = list(StratifiedKFold(self.folds, shuffle=True, random_state=split).split(np.zeros(len(y)), y))
+        scores = [
+            np.mean(
+                [
+                    clone(estimator).set_params(learner__C=C).fit(X[train], y[train]).score(X[test], y[test])
+                    for train, test in folds
+                ]
+            )
+            for C in self.C
+        ]
+        return self.C[int(np.argmax(scores))]
+
+
+def filled(drawn: Split, how: str) -> tuple[Views, AnyArray, Views]:
+    """Return the training and test samples after something was done about missing views."""
+    if how == "nothing":
+        return drawn.X, drawn.y, drawn.X_test
+    train, test = (np.hstack([X[name] for name in X.names]) for X in (drawn.X, drawn.X_test))
+    y = drawn.y
+    means = np.nanmean(train, axis=0)
+    if how == "knn":
+        imputer = KNNImputer(n_neighbors=5).fit(train)
+        train, test = imputer.transform(train), imputer.transform(test)
+    elif how == "drop":
+        whole = ~np.isnan(train).any(axis=1)
+        train, y = train[whole], y[whole]
+    train, test = (np.where(np.isnan(part), means, part) for part in (train, test))
+    return _as_views(train, drawn.X), y, _as_views(test, drawn.X)
+
+
+def _as_views(table: Matrix, like: Views) -> Views:
+    ends = np.cumsum([like[name].shape[1] for name in like.names])
+    return Views(dict(zip(like.names, np.split(table, ends[:-1], axis=1), strict=True)))
+
+
+def _auc(corrupted: AnyArray, off: AnyArray) -> float:
+    """Return the AUC of yes-or-no answers: the mean of hits among what is and what is not."""
+    return float(0.5 * (off[corrupted].mean() + (~off[~corrupted]).mean()))

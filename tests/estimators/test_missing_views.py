@@ -1,0 +1,142 @@
+"""Samples without some views, in training and in prediction."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+from tests.reference.conic import conic_optimum
+
+from kernelweave import KernelBank, MKLClassifier, MKLClassifierCV, SampleAdaptiveMKLClassifier, Views
+from kernelweave.bank.gap_fits import fit_with_gaps
+from kernelweave.datasets.view_entries import make_views, remove_entries
+from kernelweave.geometry import LpBall
+from kernelweave.kernels import Gaussian
+from kernelweave.learners import Hinge
+
+BANK = KernelBank.per_view(Gaussian())
+GEOMETRY = LpBall(2.0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return remove_entries(make_views(60, n_views=4, separation=2.0, random_state=(0, 0)), 0.4, 0)
+
+
+@pytest.fixture(scope="module")
+def new():
+    return remove_entries(make_views(200, n_views=4, separation=2.0, random_state=(0, 1)), 0.4, 1)
+
+
+def adaptive(**params):
+    return SampleAdaptiveMKLClassifier(BANK, geometry=GEOMETRY, **params)
+
+
+def plain(**params):
+    return MKLClassifier(BANK, geometry=GEOMETRY, **params)
+
+
+def test_the_certificate_is_that_of_the_masked_kernels(data):
+    grams = list(fit_with_gaps(BANK, data.X).centred().grams())
+    model = plain(tol=1e-6).fit(data.X, data.y)
+    optimum = conic_optimum(grams, data.y.astype(float), ("hinge", 1.0), ("lp", 2.0)).value
+    assert model.certificate_.lower <= optimum * (1 + 1e-6)
+    assert optimum * (1 - 1e-6) <= model.certificate_.upper
+    assert model.duality_gap_ <= 1e-6
+
+
+def test_a_missing_view_says_nothing(data):
+    model = plain().fit(data.X, data.y)
+    one = Views({name: np.full((1, 5), 1.0 if m == 2 else np.nan) for m, name in enumerate(data.X.names)})
+    (_, K), *_ = [pair for pair in model.bank_.cross(one) if pair[0] == 2]
+    expected = model.kernel_weights_[2] * K[:, model.support_] @ model.dual_coef_[0] + model.intercept_
+    np.testing.assert_allclose(model.decision_function(one), expected)
+
+
+def test_models_predict_from_what_is_there(data, new):
+    for model in (plain(), adaptive(max_flips=0, scale_margins=True), adaptive(max_flips=1)):
+        assert model.fit(data.X, data.y).score(new.X, new.y) > 0.75
+
+
+def test_without_flips_both_estimators_are_the_same(data, new):
+    one, two = plain().fit(data.X, data.y), adaptive(max_flips=0).fit(data.X, data.y)
+    np.testing.assert_allclose(one.decision_function(new.X), two.decision_function(new.X), atol=1e-12)
+    np.testing.assert_array_equal(two.switches_, ~data.corrupted)
+
+
+def test_missing_views_stay_off_and_further_flips_are_counted_from_there(data):
+    model = adaptive(max_flips=1).fit(data.X, data.y)
+    assert not (model.switches_ & data.corrupted).any()
+    off = ~model.switches_ & ~data.corrupted
+    assert off.sum(axis=1).max() == 1
+    assert (model.patterns_.sum(axis=1) >= 3).all()
+
+
+def test_margins_follow_the_views_a_sample_has(data):
+    model = adaptive(max_flips=0, scale_margins=True).fit(data.X, data.y)
+    norms_of = model.margins_[~data.corrupted.any(axis=1)]
+    assert norms_of == pytest.approx(np.ones(norms_of.size))
+    assert (model.margins_[data.corrupted.any(axis=1)] < 1).all()
+    assert (model.margins_ > 0).all()
+
+
+def test_kernel_use_shows_only_what_a_sample_has(data, new):
+    use = adaptive(max_flips=1).fit(data.X, data.y).kernel_use(new.X)
+    assert not (use & new.corrupted).any()
+    assert use.any(axis=1).all()
+
+
+def test_gaps_may_come_with_prediction_only(new):
+    clean = make_views(60, n_views=4, separation=2.0, random_state=(0, 0))
+    for model in (plain(), adaptive(max_flips=1)):
+        fitted = model.fit(clean.X, clean.y)
+        again = pickle.loads(pickle.dumps(fitted))
+        assert again.score(new.X, new.y) > 0.75
+
+
+def test_a_table_with_declared_views_may_have_gaps(data, new):
+    columns = {name: slice(5 * m, 5 * m + 5) for m, name in enumerate(data.X.names)}
+    bank = KernelBank.per_view(Gaussian(), views=columns)
+    tables = [np.hstack([part.X[name] for name in part.X.names]) for part in (data, new)]
+    for kind in (MKLClassifier, SampleAdaptiveMKLClassifier):
+        by_table = kind(bank, geometry=GEOMETRY).fit(tables[0], data.y)
+        by_views = kind(BANK, geometry=GEOMETRY).fit(data.X, data.y)
+        np.testing.assert_allclose(
+            by_table.decision_function(tables[1]), by_views.decision_function(new.X), atol=1e-9
+        )
+
+
+def test_precomputed_kernels_may_have_gaps(data):
+    grams = [K.copy() for K in BANK.fit(make_views(60, n_views=4, random_state=(0, 0)).X).grams()]
+    for K, gone in zip(grams, data.corrupted.T, strict=True):
+        K[gone] = K[:, gone] = np.nan
+    stack = np.stack(grams, axis=2)
+    for kind in (MKLClassifier, SampleAdaptiveMKLClassifier):
+        model = kind("precomputed", geometry=GEOMETRY).fit(stack, data.y)
+        assert model.score(stack, data.y) > 0.8
+        assert cross_val_score(kind("precomputed", geometry=GEOMETRY), stack, data.y, cv=3).mean() > 0.7
+
+
+def test_cross_validation_and_searches_work(data):
+    assert cross_val_score(adaptive(max_flips=1), data.X, data.y, cv=3).mean() > 0.7
+    search = MKLClassifierCV(BANK, geometry=GEOMETRY, learner_values=[1.0, 10.0], geometry_values=[2.0], cv=3)
+    assert search.fit(data.X, data.y).best_score_ > 0.7
+
+
+def test_more_classes_may_have_gaps(data):
+    y = np.arange(60) % 3
+    model = adaptive(max_flips=1, learner=Hinge(C=1.0)).fit(data.X, y)
+    assert not (model.switches_ & data.corrupted).any()
+
+
+def test_samples_without_any_view_are_named(data):
+    model = adaptive(max_flips=1).fit(data.X, data.y)
+    nothing = Views({name: np.full((2, 5), np.nan) for name in data.X.names})
+    for fitted in (model, plain().fit(data.X, data.y)):
+        with pytest.raises(ValueError, match="Sample 0 has no view at all"):
+            fitted.predict(nothing)
+
+
+def test_a_prior_has_to_leave_a_view_the_sample_has(data):
+    with pytest.raises(ValueError, match="at least one kernel"):
+        adaptive(max_flips=1, prior=[1, 0, 0, 0]).fit(data.X, data.y)

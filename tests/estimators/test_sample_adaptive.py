@@ -1,0 +1,231 @@
+"""SampleAdaptiveMKLClassifier: limits, inputs, predictions from the definition, errors."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from kernelweave import KernelBank, MKLClassifier, SampleAdaptiveMKLClassifier, Views
+from kernelweave.bank.centred import CentredKernels
+from kernelweave.datasets.view_entries import make_views, swap_entries
+from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
+from kernelweave.geometry import LpBall, Simplex
+from kernelweave.kernels import Centering, Gaussian, Linear, UnitTrace
+from kernelweave.learners import Hinge, NuHinge, SquaredHinge
+
+
+@pytest.fixture(scope="module")
+def data():
+    clean = make_views(60, n_views=5, separation=2.5, random_state=(3, 0))
+    return swap_entries(clean, 0.3, 3)
+
+
+@pytest.fixture(scope="module")
+def new():
+    return make_views(50, n_views=5, separation=2.5, random_state=(3, 1))
+
+
+def adaptive(**params):
+    return SampleAdaptiveMKLClassifier(
+        KernelBank.per_view(), **{"geometry": LpBall(2.0), "max_flips": 2} | params
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return adaptive().fit(data.X, data.y)
+
+
+@pytest.mark.parametrize("geometry", [Simplex(), LpBall(2.0)], ids=repr)
+@pytest.mark.parametrize("learner", [Hinge(C=3.0), NuHinge(nu=0.3), SquaredHinge(C=1.0)], ids=repr)
+def test_without_flips_it_is_mkl_classifier(data, new, geometry, learner):
+    parts = dict(geometry=geometry, learner=learner)
+    plain = MKLClassifier(KernelBank.per_view(), **parts).fit(data.X, data.y)
+    same = adaptive(max_flips=0, **parts).fit(data.X, data.y)
+    np.testing.assert_array_equal(same.kernel_weights_, plain.kernel_weights_)
+    np.testing.assert_array_equal(same.dual_coef_, plain.dual_coef_)
+    np.testing.assert_allclose(same.decision_function(new.X), plain.decision_function(new.X), rtol=1e-12)
+    assert same.certificate_ == plain.certificate_
+    assert same.switches_.all()
+    assert same.patterns_.shape == (1, 5)
+
+
+@pytest.mark.parametrize("prior", [np.ones(5), np.ones((60, 5), dtype=int)], ids=["(M,)", "(n, M)"])
+def test_a_first_round_is_mkl_classifier_too(data, prior):
+    model = adaptive(max_rounds=1, tol=1e-7, prior=prior).fit(data.X, data.y)
+    plain = MKLClassifier(KernelBank.per_view(), geometry=LpBall(2.0), tol=1e-7).fit(data.X, data.y)
+    np.testing.assert_allclose(model.kernel_weights_, plain.kernel_weights_, atol=1e-4)
+    assert model.objective_ == pytest.approx(plain.objective_, rel=1e-6)
+
+
+def test_decisions_are_those_of_the_loudest_pattern(data, new, fitted):
+    bank = CentredKernels(KernelBank.per_view().fit(data.X))
+    v = np.zeros(60)
+    v[fitted.support_] = fitted.dual_coef_[0]
+    rows = [K for _, K in bank.cross(new.X)]
+    G = np.column_stack(
+        [fitted.kernel_weights_[m] * K @ (v * fitted.switches_[:, m]) for m, K in enumerate(rows)]
+    )
+    np.testing.assert_allclose(fitted.contributions(new.X), G, atol=1e-10)
+    values, use = fitted.decision_function(new.X), fitted.kernel_use(new.X)
+    for i in range(len(G)):
+        scores = np.array([G[i] @ h + fitted.intercept_[0] for h in fitted.patterns_])
+        best = np.abs(scores).argmax()
+        assert values[i] == pytest.approx(scores[best])
+        assert np.array_equal(use[i], fitted.patterns_[best] & (fitted.kernel_weights_ > 0))
+
+
+def test_patterns_are_the_distinct_switches_with_their_counts(fitted):
+    assert fitted.pattern_counts_.sum() == 60
+    assert (np.diff(fitted.pattern_counts_) <= 0).all()
+    for pattern, count in zip(fitted.patterns_, fitted.pattern_counts_, strict=True):
+        assert (fitted.switches_ == pattern).all(axis=1).sum() == count
+    assert ((~fitted.switches_).sum(axis=1) <= 2).all()
+
+
+def test_on_corrupted_training_sets_switches_find_what_was_swapped_and_help():
+    aucs, gains = [], []
+    for seed in range(6):
+        clean, test = (make_views(n, random_state=(seed, part)) for part, n in enumerate((60, 400)))
+        bad = swap_entries(clean, 0.35, seed)
+        parts = dict(geometry=LpBall(2.0), learner=Hinge(C=10.0))
+        model = adaptive(max_flips=3, **parts).fit(bad.X, bad.y)
+        plain = MKLClassifier(KernelBank.per_view(), **parts).fit(bad.X, bad.y)
+        aucs.append(roc_auc_score(bad.corrupted.ravel(), ~model.switches_.ravel()))
+        gains.append(model.score(test.X, test.y) - plain.score(test.X, test.y))
+    assert np.mean(aucs) > 0.65
+    assert np.mean(gains) > 0.005
+
+
+def test_the_certificate_is_reached_and_rounds_fall(fitted):
+    assert fitted.duality_gap_ <= 1e-4
+    objectives = [r.certificate.upper for r in fitted.rounds_]
+    assert (np.diff(objectives) <= 1e-4 * objectives[0]).all()
+    assert fitted.objective_ == min(objectives)
+
+
+def test_precomputed_kernels_give_the_same_as_their_bank(data, new):
+    bank = KernelBank.per_view(Gaussian(), scaling=(Centering(), UnitTrace()))
+    own = bank.fit(data.X)
+    K = np.stack(list(own.grams()), axis=2)
+    rows = np.stack([k for _, k in own.cross(new.X)], axis=2)
+    parts = dict(learner=Hinge(C=100.0), geometry=LpBall(2.0), max_flips=2)
+    by_bank = SampleAdaptiveMKLClassifier(bank, **parts).fit(data.X, data.y)
+    given = SampleAdaptiveMKLClassifier("precomputed", **parts).fit(K, data.y)
+    np.testing.assert_allclose(given.decision_function(rows), by_bank.decision_function(new.X), atol=2e-3)
+    assert cross_val_score(given, K, data.y, cv=3).mean() > 0.6
+
+
+def test_unit_trace_is_that_of_the_centred_kernels(data):
+    model = adaptive(unit_trace=True, learner=Hinge(C=100.0)).fit(data.X, data.y)
+    scaled = KernelBank.per_view(Gaussian(), scaling=(Centering(), UnitTrace()))
+    same = SampleAdaptiveMKLClassifier(scaled, geometry=LpBall(2.0), max_flips=2, learner=Hinge(C=100.0))
+    np.testing.assert_allclose(model.kernel_weights_, same.fit(data.X, data.y).kernel_weights_, atol=1e-3)
+
+
+def test_more_classes_have_switches_each(data):
+    y = np.array(["a", "b", "c"])[np.arange(60) % 3]
+    views = Views({k: np.asarray(t) + 3.0 * (np.arange(60) % 3)[:, None] for k, t in data.X.items()})
+    model = adaptive(n_jobs=2).fit(views, y)
+    assert model.switches_.shape == (3, 60, 5)
+    assert len(model.patterns_) == len(model.pattern_counts_) == 3
+    assert model.decision_function(views).shape == (60, 3)
+    assert model.kernel_use(views).shape == (60, 5)
+    assert model.contributions(views).shape == (60, 3, 5)
+    assert model.score(views, y) > 0.9
+
+
+def test_the_score_of_a_class_is_the_best_over_its_patterns(data):
+    y = np.arange(60) % 3
+    model = adaptive().fit(data.X, y)
+    G, values = model.contributions(data.X), model.decision_function(data.X)
+    for c in range(3):
+        best = (G[:, c] @ model.patterns_[c].T).max(axis=1) + model.intercept_[c]
+        np.testing.assert_allclose(values[:, c], best, atol=1e-12)
+
+
+def test_the_support_of_a_sparse_fit_may_be_the_prior(data):
+    sparse = MKLClassifier(
+        KernelBank.per_view([Gaussian(), Linear()], scaling=(Centering(), UnitTrace())), learner=Hinge(C=30.0)
+    )
+    weights = sparse.fit(data.X, data.y).kernel_weights_
+    model = SampleAdaptiveMKLClassifier(sparse.bank, learner=Hinge(C=30.0), prior="support", max_flips=0)
+    model.fit(data.X, data.y)
+    assert (weights == 0).any()
+    assert np.array_equal(model.patterns_, weights[None] > 0)
+
+
+def test_pickling_cloning_and_searching_work(data, new, fitted):
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.decision_function(new.X), fitted.decision_function(new.X))
+    search = GridSearchCV(clone(fitted), {"max_flips": [0, 2], "learner__C": [1.0]}, cv=2)
+    assert search.fit(data.X, data.y).best_params_["max_flips"] in (0, 2)
+
+
+def test_probabilities_are_calibrated(data):
+    model = adaptive(probability=True, tol=1e-3).fit(data.X, data.y)
+    assert model.predict_proba(data.X).sum(axis=1) == pytest.approx(np.ones(60))
+    assert model.switches_.shape == (60, 5)
+
+
+def test_the_learnt_kernel_is_the_weighted_sum_of_the_centred_ones(data, new, fitted):
+    bank = CentredKernels(KernelBank.per_view().fit(data.X))
+    K = sum(w * K for w, (_, K) in zip(fitted.kernel_weights_, bank.cross(new.X), strict=True))
+    np.testing.assert_allclose(fitted.combined_kernel(new.X), K, atol=1e-12)
+    np.testing.assert_allclose(
+        fitted.combined_kernel(data.X), fitted.combined_kernel(data.X, data.X), atol=1e-12
+    )
+
+
+def test_a_warning_says_that_switches_tell_the_label(data):
+    X = Views({name: np.asarray(table) + 20.0 for name, table in data.X.items()})
+    bank = KernelBank.per_view(Linear())
+    model = SampleAdaptiveMKLClassifier(bank, centre=False, max_flips=2, learner=Hinge(C=0.01))
+    with pytest.warns(UserWarning, match="tell the label"):
+        model.fit(X, data.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(centre=True).fit(X, data.y)
+
+
+@pytest.mark.parametrize("max_flips", [-1, 6, 1.5, True, "all"])
+def test_flips_outside_zero_to_the_number_of_kernels_are_refused(data, max_flips):
+    with pytest.raises(ValueError, match=r"max_flips must be None or a whole number from 0 to .* here 5"):
+        adaptive(max_flips=max_flips).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        (np.ones(4), r"shape \(5,\)"),
+        (np.ones((59, 5)), r"shape \(60, 5\)"),
+        ([0, 1, 2, 1, 1], "True and False or 1 and 0"),
+        (np.zeros(5), "at least one kernel; sample 0"),
+        ("sparse", "'support' or an array"),
+    ],
+)
+def test_a_wrong_prior_is_named(data, prior, message):
+    with pytest.raises(ValueError, match=message):
+        adaptive(prior=prior).fit(data.X, data.y)
+
+
+def test_learnt_margins_need_a_machine_with_margins_of_one(data):
+    with pytest.raises(IncompatiblePartsError, match="Hinge"):
+        adaptive(scale_margins=True, learner=NuHinge()).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize("learner", [Hinge(C=1.0), SquaredHinge(C=1.0)], ids=repr)
+def test_the_papers_margins_are_positive(data, learner):
+    model = adaptive(scale_margins=True, learner=learner).fit(data.X, data.y)
+    assert (model.margins_ > 0).all()
+    assert (model.margins_ < 1).any()
+
+
+def test_an_indefinite_kernel_is_named(data):
+    K = [np.eye(60), np.outer(data.y, data.y) * -1.0 + np.eye(60) * 1.5]
+    with pytest.raises((IndefiniteKernelError, ValueError), match=r"[Kk]ernel 1"):
+        SampleAdaptiveMKLClassifier("precomputed", max_flips=1).fit(K, data.y)
