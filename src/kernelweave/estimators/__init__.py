@@ -2,5 +2,6 @@
 
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.search import MKLClassifierCV
+from kernelweave.estimators.svm_plus import SVMPlusClassifier
 
-__all__ = ["MKLClassifier", "MKLClassifierCV"]
+__all__ = ["MKLClassifier", "MKLClassifierCV", "SVMPlusClassifier"]

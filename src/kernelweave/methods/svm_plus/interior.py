@@ -1,0 +1,213 @@
+"""SVM+ by interior point: few steps whatever C and λ, each a Cholesky factorisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg.lapack import dpstrf
+
+from kernelweave._typing import Matrix, Vector
+from kernelweave.methods.interior_point import Iterate, interior_point
+from kernelweave.methods.svm_plus.machine import PlusMachine, Terms, coefficients, feasible, measure
+
+MAX_STEPS = 100
+# Steps without a better gap before rounding is taken to have won.
+PATIENCE = 4
+# A gap has to fall to this share to count as better.
+WORTH = 0.7
+# A privileged kernel of at most this share of full rank is worth its factor.
+LOW_RANK = 0.4
+# Pivots below this share of the largest entry are rounding.
+PIVOT = 1e-13
+
+
+def solve_interior(K: Matrix, G: Matrix, terms: Terms, tol: float) -> PlusMachine:
+    """Return SVM+ on the kernels K and G = K*/λ, solved to the relative gap ``tol`` or as far as it goes."""
+    program = PlusProgram(K, G, terms)
+    best: list[PlusMachine] = []
+    idle = 0
+
+    def finished(at: Iterate) -> bool:
+        nonlocal idle
+        machine = program.machine(at, clean=False)
+        if machine.relative_gap <= tol or idle:
+            cleaned = program.machine(at, clean=True)
+            if cleaned.relative_gap <= max(tol, machine.relative_gap):
+                best[:] = [cleaned]
+                return cleaned.relative_gap <= tol
+        idle = 0 if not best or machine.gap < WORTH * best[0].gap else idle + 1
+        if not best or machine.gap < best[0].gap:
+            best[:] = [machine]
+        return idle >= PATIENCE
+
+    interior_point(program, *program.start(), finished, MAX_STEPS)
+    return best[0]
+
+
+class PlusProgram:
+    r"""The dual of SVM+ in x = (α, β), β for samples with privileged features only.
+
+    .. math:: \min \tfrac12 v'Kv + \tfrac12 e'Ge - 1'\alpha, \quad v = \alpha∘y,\; e = \alpha + \beta - C,
+       \quad y'\alpha = 0,\; 1'e = 0,\; \alpha, \beta \ge 0
+
+    Samples without privileged features have e = 0, so 0 ≤ α ≤ C. In these variables what the interior point
+    adds stands on the diagonal only, however large it grows.
+    """
+
+    def __init__(self, K: Matrix, G: Matrix, terms: Terms) -> None:
+        self.terms, self.K, self.n = terms, K, terms.y.size
+        self.places = terms.places
+        self.whole = self.places.size == self.n
+        self.G = G if self.whole else np.ascontiguousarray(G[np.ix_(self.places, self.places)])
+        self.Q = K * np.outer(terms.y, terms.y)
+        self.upper = np.concatenate(
+            [np.where(terms.corrected, np.inf, terms.C), np.full(self.places.size, np.inf)]
+        )
+        self.A = np.zeros((2 if self.places.size else 1, self.upper.size))
+        self.A[0, : self.n] = terms.y
+        if self.places.size:
+            self.A[1, : self.n], self.A[1, self.n :] = terms.corrected, 1.0
+        self.total = np.array([0.0, terms.budget][: len(self.A)])
+        self.F = _factor_of_low_rank(self.G)
+
+    def start(self) -> tuple[Vector, Vector]:
+        """Return α with the classes' sums equal and at most half of C, e = 0, and ρ above every shortfall."""
+        y, C = self.terms.y, self.terms.C
+        sums = np.where(y > 0, C[y > 0].sum(), C[y < 0].sum())
+        alpha = 0.5 * C * sums.min() / sums
+        f = self.K @ (alpha * y)
+        x = np.concatenate([alpha, (C - alpha)[self.places]])
+        return x, np.array([0.0, 1.0 + float(np.abs(f).max())][: len(self.A)])
+
+    def gradient(self, x: Vector) -> Vector:
+        alpha, beta = x[: self.n], x[self.n :]
+        slope = self.Q @ alpha - 1.0
+        g = self.G @ (alpha[self.places] + beta - self.terms.C[self.places])
+        slope[self.places] += g
+        return np.concatenate([slope, g])
+
+    def factor(self, theta: Vector) -> Callable[[Matrix], Matrix]:
+        """Eliminate β, then factor what is left for α: Q + Θ + G − G(G + Θ*)⁻¹G; answers are refined once."""
+        privileged = self._privileged(theta[self.n :])
+        S = self.Q.copy()
+        if self.whole:
+            S += privileged.parallel
+        else:
+            S[np.ix_(self.places, self.places)] += privileged.parallel
+        S[np.diag_indices_from(S)] += theta[: self.n]
+        left = cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+
+        def solve(B: Matrix) -> Matrix:
+            first = B[: self.n].copy()
+            first[self.places] -= privileged.damp(B[self.n :])
+            alpha = cho_solve(left, first, check_finite=False)
+            beta = privileged.solve(B[self.n :]) - privileged.answer(alpha[self.places])
+            return np.vstack([alpha, beta])
+
+        def refined(B: Matrix) -> Matrix:
+            X = solve(B)
+            return X + solve(B - self._product(X) - theta[:, None] * X)
+
+        return refined
+
+    def _product(self, X: Matrix) -> Matrix:
+        """Return P X."""
+        g = self.G @ (X[self.places] + X[self.n :])
+        first = self.Q @ X[: self.n]
+        first[self.places] += g
+        return np.vstack([first, g])
+
+    def _privileged(self, theta: Vector) -> Eliminated:
+        return _Dense(self.G, theta) if self.F is None else _LowRank(self.F, theta)
+
+    def machine(self, at: Iterate, clean: bool) -> PlusMachine:
+        """Return the machine of an iterate; if ``clean``, variables on their way to a bound are put there."""
+        terms = self.terms
+        alpha, beta = at.x[: self.n], np.zeros(self.n)
+        beta[self.places] = at.x[self.n :]
+        if clean:  # of a product that vanishes, the factor that does
+            typical = float(terms.C.mean())
+            kept = at.x > typical * at.low
+            full = ~terms.corrected & (terms.C - alpha < typical * at.high[: self.n])
+            alpha = np.where(full, terms.C, np.where(kept[: self.n], alpha, 0.0))
+            beta[self.places] *= kept[self.n :]
+        coef = coefficients(terms, *feasible(terms, alpha, beta))
+        images = np.zeros_like(coef)
+        images[:, 0] = self.K @ coef[:, 0]
+        images[self.places, 1] = self.G @ coef[self.places, 1]
+        return measure(terms, coef, images)
+
+
+class Eliminated(Protocol):
+    """What is left of β in the equations of α, with M = G + Θ."""
+
+    parallel: Matrix  # G − G M⁻¹ G = (G⁻¹ + Θ⁻¹)⁻¹
+
+    def solve(self, B: Matrix) -> Matrix:
+        """Return M⁻¹ B."""
+        ...
+
+    def damp(self, B: Matrix) -> Matrix:
+        """Return G M⁻¹ B."""
+        ...
+
+    def answer(self, B: Matrix) -> Matrix:
+        """Return M⁻¹ G B."""
+        ...
+
+
+class _Dense:
+    def __init__(self, G: Matrix, theta: Vector) -> None:
+        M = G.copy()
+        M[np.diag_indices_from(M)] += theta
+        self.G, self.factor = G, cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+        W = solve_triangular(self.factor[0], G, lower=True, check_finite=False)
+        self.parallel = G - W.T @ W
+
+    def solve(self, B: Matrix) -> Matrix:
+        return np.asarray(cho_solve(self.factor, B, check_finite=False))
+
+    def damp(self, B: Matrix) -> Matrix:
+        return np.asarray(self.G @ self.solve(B))
+
+    def answer(self, B: Matrix) -> Matrix:
+        return self.solve(self.G @ B)
+
+
+class _LowRank:
+    """G = F F': all follows from the small matrix I + F'Θ⁻¹F, and nothing cancels but in `solve`."""
+
+    def __init__(self, F: Matrix, theta: Vector) -> None:
+        self.F, self.theta, self.scaled = F, theta, F / theta[:, None]
+        small = F.T @ self.scaled
+        small[np.diag_indices_from(small)] += 1.0
+        self.factor = cho_factor(small, lower=True, overwrite_a=True, check_finite=False)
+        W = solve_triangular(self.factor[0], F.T, lower=True, check_finite=False)
+        self.parallel = W.T @ W
+
+    def solve(self, B: Matrix) -> Matrix:
+        return np.asarray((B - self.damp(B)) / self.theta[:, None])
+
+    def damp(self, B: Matrix) -> Matrix:
+        return np.asarray(self.F @ cho_solve(self.factor, self.scaled.T @ B, check_finite=False))
+
+    def answer(self, B: Matrix) -> Matrix:
+        return np.asarray(self.scaled @ cho_solve(self.factor, self.F.T @ B, check_finite=False))
+
+
+def _factor_of_low_rank(G: Matrix) -> Matrix | None:
+    """Return F with G = F F' up to rounding if it has few columns, else None."""
+    p = G.shape[0]
+    size = float(np.diagonal(G).max(initial=0.0))
+    if p == 0 or size <= 0.0:
+        return np.zeros((p, 1))
+    F, pivots, rank, info = dpstrf(G, lower=1, tol=PIVOT * size)
+    if info < 0 or rank > LOW_RANK * p:
+        return None
+    factor = np.tril(F)[:, :rank]
+    out = np.empty_like(factor)
+    out[pivots - 1] = factor
+    return np.ascontiguousarray(out)
