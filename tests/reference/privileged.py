@@ -21,7 +21,7 @@ def svm_plus_optimum(Ks, stars, y, C, lam, decision=("uniform",), privileged=("u
     f, first, constraints = _space(Ks, decision)
     g, second, more = _space([K[np.ix_(seen, seen)] / lam for K in stars], privileged)
     b, rho, xi = cp.Variable(), cp.Variable(), cp.Variable(n)
-    constraints += more + [xi >= 0, cp.multiply(y, f + b) >= 1 - xi]
+    constraints += [*more, xi >= 0, cp.multiply(y, f + b) >= 1 - xi]
     if seen.size:
         constraints.append(xi[seen] == g + rho)
     return solve(cp.Problem(cp.Minimize(first + second + C @ xi), constraints))

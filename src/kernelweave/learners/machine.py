@@ -73,7 +73,7 @@ class Machine:
     @staticmethod
     def reach(error: float, size: float) -> float:
         """Bound how far a decision value moves by such rounding, for coefficients of this norm."""
-        return SIGMAS * 2.0**0.5 * error * size  # ΔK is symmetric: each rounding counts twice
+        return float(SIGMAS * 2.0**0.5 * error * size)  # ΔK is symmetric: each rounding counts twice
 
     def rounding(self, eta: Vector, errors: Vector) -> float:
         """Bound the primal's growth when the entries of each K_m were rounded by at most errors_m."""

@@ -18,15 +18,20 @@ MAX_STEPS = 100
 PATIENCE = 4
 # A gap has to fall to this share to count as better.
 WORTH = 0.7
+# As long as the gap is this wide, steps without gain are the way in.
+FAR = 0.1
 # A privileged kernel of at most this share of full rank is worth its factor.
 LOW_RANK = 0.4
 # Pivots below this share of the largest entry are rounding.
 PIVOT = 1e-13
 
 
-def solve_interior(K: Matrix, G: Matrix, terms: Terms, tol: float) -> PlusMachine:
-    """Return SVM+ on the kernels K and G = K*/λ, solved to the relative gap ``tol`` or as far as it goes."""
-    program = PlusProgram(K, G, terms)
+def solve_interior(K: Matrix, G: Matrix, F: Matrix | None, terms: Terms, tol: float) -> PlusMachine:
+    """Return SVM+ on the kernels K and G = K*/λ, solved to the relative gap ``tol`` or as far as it goes.
+
+    F is what `low_rank_factor` says of G among the samples with privileged features.
+    """
+    program = PlusProgram(K, G, F, terms)
     best: list[PlusMachine] = []
     idle = 0
 
@@ -38,7 +43,8 @@ def solve_interior(K: Matrix, G: Matrix, terms: Terms, tol: float) -> PlusMachin
             if cleaned.relative_gap <= max(tol, machine.relative_gap):
                 best[:] = [cleaned]
                 return cleaned.relative_gap <= tol
-        idle = 0 if not best or machine.gap < WORTH * best[0].gap else idle + 1
+        better = not best or machine.gap < WORTH * best[0].gap
+        idle = 0 if better or machine.relative_gap > FAR else idle + 1
         if not best or machine.gap < best[0].gap:
             best[:] = [machine]
         return idle >= PATIENCE
@@ -57,11 +63,11 @@ class PlusProgram:
     adds stands on the diagonal only, however large it grows.
     """
 
-    def __init__(self, K: Matrix, G: Matrix, terms: Terms) -> None:
+    def __init__(self, K: Matrix, G: Matrix, F: Matrix | None, terms: Terms) -> None:
         self.terms, self.K, self.n = terms, K, terms.y.size
         self.places = terms.places
         self.whole = self.places.size == self.n
-        self.G = G if self.whole else np.ascontiguousarray(G[np.ix_(self.places, self.places)])
+        self.G = G if self.whole else G[np.ix_(self.places, self.places)]
         self.Q = K * np.outer(terms.y, terms.y)
         self.upper = np.concatenate(
             [np.where(terms.corrected, np.inf, terms.C), np.full(self.places.size, np.inf)]
@@ -71,7 +77,7 @@ class PlusProgram:
         if self.places.size:
             self.A[1, : self.n], self.A[1, self.n :] = terms.corrected, 1.0
         self.total = np.array([0.0, terms.budget][: len(self.A)])
-        self.F = _factor_of_low_rank(self.G)
+        self.F = F
 
     def start(self) -> tuple[Vector, Vector]:
         """Return α with the classes' sums equal and at most half of C, e = 0, and ρ above every shortfall."""
@@ -198,7 +204,7 @@ class _LowRank:
         return np.asarray(self.scaled @ cho_solve(self.factor, self.F.T @ B, check_finite=False))
 
 
-def _factor_of_low_rank(G: Matrix) -> Matrix | None:
+def low_rank_factor(G: Matrix) -> Matrix | None:
     """Return F with G = F F' up to rounding if it has few columns, else None."""
     p = G.shape[0]
     size = float(np.diagonal(G).max(initial=0.0))

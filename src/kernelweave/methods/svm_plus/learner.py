@@ -12,10 +12,17 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.hinge import Hinge
 from kernelweave.learners.machine import LARGE
 from kernelweave.learners.validation import positive
-from kernelweave.methods.svm_plus.interior import solve_interior
+from kernelweave.methods.svm_plus.interior import low_rank_factor, solve_interior
 from kernelweave.methods.svm_plus.machine import PlusMachine, Terms, measure
+from kernelweave.methods.svm_plus.pairs import solve_pairs
 
 METHODS = ("auto", "interior", "smo")
+# A step of the interior point costs up to 3n³ operations and six matrices, or n³/3 and three of them where
+# the privileged kernel has low rank: beyond this many samples, pairs have to do.
+MOST_DENSE, MOST_LOW_RANK = 4_000, 8_000
+# Where C K*/λ is below this, slacks are so dear that pairs get there first, unless the rank is low (measured
+# from 300 to 2,000 samples); so few samples as the last number are no matter.
+STIFF, FEW = 1.0, 200
 
 
 @dataclass
@@ -75,8 +82,23 @@ class SVMPlus(Part):
     def _solve(self, K: Matrix, G: Matrix, terms: Terms, warm: AnyArray | None, tol: float) -> PlusMachine:
         if not terms.corrected.any():
             return _without_privileged(K, terms, warm, tol)
+        places = terms.places
+        F = low_rank_factor(G if places.size == G.shape[0] else G[np.ix_(places, places)])
+        if self._by_pairs(G, F is not None, terms):
+            return solve_pairs(K, G, terms, warm, tol)
         with blas_threads(self.n_threads if terms.y.size >= LARGE else 1):
-            return solve_interior(K, G, terms, tol)
+            return solve_interior(K, G, F, terms, tol)
+
+    def _by_pairs(self, G: Matrix, low_rank: bool, terms: Terms) -> bool:
+        """Tell whether to go by pairs: asked to, too many samples to factor, or slacks too dear to move."""
+        if not terms.corrected.all():  # pairs know no samples with slacks of their own
+            return False
+        if self.method != "auto":
+            return self.method == "smo"
+        if terms.y.size > (MOST_LOW_RANK if low_rank else MOST_DENSE):
+            return True
+        stiff = float(np.diagonal(G).mean() * terms.C.mean()) <= STIFF
+        return stiff and not low_rank and terms.y.size >= FEW
 
     def _terms(self, y: AnyArray, weight: Vector | None) -> Terms:
         y = np.ascontiguousarray(y, dtype=np.float64)
