@@ -11,6 +11,7 @@ from kernelweave.bank import Entry, KernelBank, Views
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.path import path
 from kernelweave.estimators.search import MKLClassifierCV
+from kernelweave.estimators.svm_2k import SVM2K
 from kernelweave.estimators.svm_plus import SVMPlusClassifier
 
 __version__ = version("kernelweave")
@@ -20,6 +21,7 @@ __all__ = [
     "KernelBank",
     "MKLClassifier",
     "MKLClassifierCV",
+    "SVM2K",
     "SVMPlusClassifier",
     "Views",
     "__version__",

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelweave import KernelBank, MKLClassifier, MKLClassifierCV
+from kernelweave import SVM2K, KernelBank, MKLClassifier, MKLClassifierCV, SVMPlusClassifier
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Linear
 from kernelweave.learners import SquaredHinge
@@ -22,6 +22,8 @@ MODELS = [
     MKLClassifier(multiclass="shared"),
     MKLClassifier(KernelBank([Linear()]), learner=SquaredHinge(), geometry=LpBall(2.0)),
     MKLClassifierCV(learner_values=[1.0, 10.0], geometry_values=[0.1, 1.0], cv=2),
+    SVMPlusClassifier(),
+    SVM2K(),
 ]
 
 

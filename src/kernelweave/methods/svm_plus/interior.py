@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg import cho_factor, cho_solve
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.methods.interior_point import Iterate, interior_point
+from kernelweave.methods.parallel_sum import eliminate
 from kernelweave.methods.svm_plus.machine import PlusMachine, Terms, coefficients, feasible, measure
 
 MAX_STEPS = 100
@@ -20,10 +19,6 @@ PATIENCE = 4
 WORTH = 0.7
 # As long as the gap is this wide, steps without gain are the way in.
 FAR = 0.1
-# A privileged kernel of at most this share of full rank is worth its factor.
-LOW_RANK = 0.4
-# Pivots below this share of the largest entry are rounding.
-PIVOT = 1e-13
 
 
 def solve_interior(K: Matrix, G: Matrix, F: Matrix | None, terms: Terms, tol: float) -> PlusMachine:
@@ -97,7 +92,7 @@ class PlusProgram:
 
     def factor(self, theta: Vector) -> Callable[[Matrix], Matrix]:
         """Eliminate β, then factor what is left for α: Q + Θ + G − G(G + Θ*)⁻¹G; answers are refined once."""
-        privileged = self._privileged(theta[self.n :])
+        privileged = eliminate(self.G, self.F, theta[self.n :])
         S = self.Q.copy()
         if self.whole:
             S += privileged.parallel
@@ -126,9 +121,6 @@ class PlusProgram:
         first[self.places] += g
         return np.vstack([first, g])
 
-    def _privileged(self, theta: Vector) -> Eliminated:
-        return _Dense(self.G, theta) if self.F is None else _LowRank(self.F, theta)
-
     def machine(self, at: Iterate, clean: bool) -> PlusMachine:
         """Return the machine of an iterate; if ``clean``, variables on their way to a bound are put there."""
         terms = self.terms
@@ -145,75 +137,3 @@ class PlusProgram:
         images[:, 0] = self.K @ coef[:, 0]
         images[self.places, 1] = self.G @ coef[self.places, 1]
         return measure(terms, coef, images)
-
-
-class Eliminated(Protocol):
-    """What is left of β in the equations of α, with M = G + Θ."""
-
-    parallel: Matrix  # G − G M⁻¹ G = (G⁻¹ + Θ⁻¹)⁻¹
-
-    def solve(self, B: Matrix) -> Matrix:
-        """Return M⁻¹ B."""
-        ...
-
-    def damp(self, B: Matrix) -> Matrix:
-        """Return G M⁻¹ B."""
-        ...
-
-    def answer(self, B: Matrix) -> Matrix:
-        """Return M⁻¹ G B."""
-        ...
-
-
-class _Dense:
-    def __init__(self, G: Matrix, theta: Vector) -> None:
-        M = G.copy()
-        M[np.diag_indices_from(M)] += theta
-        self.G, self.factor = G, cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
-        W = solve_triangular(self.factor[0], G, lower=True, check_finite=False)
-        self.parallel = G - W.T @ W
-
-    def solve(self, B: Matrix) -> Matrix:
-        return np.asarray(cho_solve(self.factor, B, check_finite=False))
-
-    def damp(self, B: Matrix) -> Matrix:
-        return np.asarray(self.G @ self.solve(B))
-
-    def answer(self, B: Matrix) -> Matrix:
-        return self.solve(self.G @ B)
-
-
-class _LowRank:
-    """G = F F': all follows from the small matrix I + F'Θ⁻¹F, and nothing cancels but in `solve`."""
-
-    def __init__(self, F: Matrix, theta: Vector) -> None:
-        self.F, self.theta, self.scaled = F, theta, F / theta[:, None]
-        small = F.T @ self.scaled
-        small[np.diag_indices_from(small)] += 1.0
-        self.factor = cho_factor(small, lower=True, overwrite_a=True, check_finite=False)
-        W = solve_triangular(self.factor[0], F.T, lower=True, check_finite=False)
-        self.parallel = W.T @ W
-
-    def solve(self, B: Matrix) -> Matrix:
-        return np.asarray((B - self.damp(B)) / self.theta[:, None])
-
-    def damp(self, B: Matrix) -> Matrix:
-        return np.asarray(self.F @ cho_solve(self.factor, self.scaled.T @ B, check_finite=False))
-
-    def answer(self, B: Matrix) -> Matrix:
-        return np.asarray(self.scaled @ cho_solve(self.factor, self.F.T @ B, check_finite=False))
-
-
-def low_rank_factor(G: Matrix) -> Matrix | None:
-    """Return F with G = F F' up to rounding if it has few columns, else None."""
-    p = G.shape[0]
-    size = float(np.diagonal(G).max(initial=0.0))
-    if p == 0 or size <= 0.0:
-        return np.zeros((p, 1))
-    F, pivots, rank, info = dpstrf(G, lower=1, tol=PIVOT * size)
-    if info < 0 or rank > LOW_RANK * p:
-        return None
-    factor = np.tril(F)[:, :rank]
-    out = np.empty_like(factor)
-    out[pivots - 1] = factor
-    return np.ascontiguousarray(out)

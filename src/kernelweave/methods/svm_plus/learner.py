@@ -12,7 +12,8 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.hinge import Hinge
 from kernelweave.learners.machine import LARGE
 from kernelweave.learners.validation import positive
-from kernelweave.methods.svm_plus.interior import low_rank_factor, solve_interior
+from kernelweave.methods.parallel_sum import low_rank_factor
+from kernelweave.methods.svm_plus.interior import solve_interior
 from kernelweave.methods.svm_plus.machine import PlusMachine, Terms, measure
 from kernelweave.methods.svm_plus.pairs import solve_pairs
 
