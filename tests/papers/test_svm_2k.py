@@ -59,11 +59,11 @@ def test_without_a_price_on_disagreement_it_is_two_machines():
 def test_a_high_price_makes_the_views_agree():
     Ks, y = random_problem(4, n=50, M=4)
     apart = []
-    for D in (1e-3, 0.1, 10.0):
+    for D in (1e-3, 0.1, 1e3):
         a, b = fit(Ks[0], Ks[2], y, D=D, epsilon=0.0).view_decisions([Ks[0], Ks[2]]).T
         apart.append(np.abs(a - b).max())
     assert apart[0] > apart[1] > apart[2]
-    assert apart[2] < 1e-3
+    assert apart[2] < 0.1 * apart[0]
 
 
 def test_the_same_view_twice_is_one_machine():
