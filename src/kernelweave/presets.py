@@ -10,6 +10,8 @@ from kernelweave.estimators.presets import (
     sm1_mkl,
     sm2_mkl,
     sum_kernel,
+    svm_2k,
+    svm_plus,
 )
 
 __all__ = [
@@ -22,4 +24,6 @@ __all__ = [
     "sm1_mkl",
     "sm2_mkl",
     "sum_kernel",
+    "svm_2k",
+    "svm_plus",
 ]

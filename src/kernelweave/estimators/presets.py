@@ -1,6 +1,6 @@
-"""The published methods by name: an `MKLClassifier` with the paper's geometry.
+"""The published methods by name: mostly an `MKLClassifier` with the paper's geometry.
 
-Every preset takes a bank, ``C`` of the hinge machine, and any other parameter of `MKLClassifier`.
+Every preset takes a bank (or kernel), ``C`` of the hinge machine, and other parameters of its estimator.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.svm_2k import SVM2K
+from kernelweave.estimators.svm_plus import SVMPlusClassifier
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex, Uniform
 from kernelweave.learners import Hinge
 from kernelweave.solvers import CuttingPlane
@@ -103,3 +105,23 @@ def sum_kernel(bank: Any = None, *, C: float = 1.0, **params: Any) -> MKLClassif
     inf
     """
     return lp_mkl(bank, p=float("inf"), C=C, **params)
+
+
+def svm_plus(kernel: Any = None, *, C: float = 1.0, lam: float = 1.0, **params: Any) -> SVMPlusClassifier:
+    """SVM+ [Vapnik09; Xu14, Eq. (2.25)]: slacks are a function of privileged features.
+
+    >>> from kernelweave import presets
+    >>> presets.svm_plus(lam=0.1).lam
+    0.1
+    """
+    return SVMPlusClassifier(kernel=kernel, C=C, lam=lam, **params)
+
+
+def svm_2k(bank: Any = None, *, C: float = 1.0, D: float = 1.0, **params: Any) -> SVM2K:
+    """SVM-2K [Farquhar06; Xu14, Eq. (2.22)]: one machine per view, a price D on their disagreement.
+
+    >>> from kernelweave import presets
+    >>> presets.svm_2k(D=0.1).D
+    0.1
+    """
+    return SVM2K(bank, C=C, D=D, **params)

@@ -85,8 +85,8 @@ class PrivilegedStudy:
         """Return one cell per task, split and method; quick, a few splits of a few tasks."""
         return [
             {"dataset": task, "split": split, "method": method}
-            for task in (self.quick_tasks if quick else self.tasks)
             for split in range(self.quick_splits if quick else self.splits)
+            for task in (self.quick_tasks if quick else self.tasks)
             for method in self.methods
         ]
 
