@@ -14,6 +14,7 @@
 #include "packed.hpp"
 #include "radial.hpp"
 #include "smo.hpp"
+#include "smo_plus.hpp"
 
 namespace nb = nanobind;
 namespace kw = kernelweave;
@@ -269,6 +270,27 @@ std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<do
     return {report.iterations, report.violation};
 }
 
+std::tuple<std::int64_t, double> smo_plus(Input<double, 2> K, Input<double, 2> G, Input<double, 1> y,
+                                          Output<double, 1> alpha, Output<double, 1> beta, Output<double, 1> f,
+                                          Output<double, 1> g, double tolerance, std::int64_t max_iterations) {
+    const std::size_t n = y.shape(0);
+    for (const auto& one : {K, G})
+        require(one.shape(0) == n && one.shape(1) == n, "smo_plus: K and G must be square, a row per label");
+    for (const std::size_t length : {alpha.shape(0), beta.shape(0), f.shape(0), g.shape(0)})
+        require(length == n, "smo_plus: every vector must have one entry per row of K");
+    for (std::size_t t = 0; t < n; ++t) {
+        require(y.data()[t] == 1.0 || y.data()[t] == -1.0, "smo_plus: labels must be 1 or -1");
+        require(alpha.data()[t] >= 0.0 && beta.data()[t] >= 0.0, "smo_plus: the start must be feasible");
+    }
+    const kw::SmoPlusProblem problem{n, K.data(), G.data(), y.data()};
+    kw::SmoPlusReport report;
+    {
+        nb::gil_scoped_release release;
+        report = kw::smo_plus(problem, tolerance, max_iterations, alpha.data(), beta.data(), f.data(), g.data());
+    }
+    return {report.iterations, report.violation};
+}
+
 template <class T>
 void bind(nb::module_& m) {
     m.def("admit_all", &admit_all<T>, nb::arg("K"), nb::arg("roots").noconvert(), nb::arg("probes").noconvert(),
@@ -300,6 +322,9 @@ void bind(nb::module_& m) {
 NB_MODULE(_core, m) {
     m.doc() = "Loops that run at memory speed; each has a numpy twin in the tests.";
     m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert(), nb::arg("probes").noconvert());
+    m.def("smo_plus", &smo_plus, nb::arg("K").noconvert(), nb::arg("G").noconvert(), nb::arg("y").noconvert(),
+          nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("f").noconvert(),
+          nb::arg("g").noconvert(), nb::arg("tolerance"), nb::arg("max_iterations"));
     m.def("diagonals", &diagonals, nb::arg("K"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("reference_means", &reference_means, nb::arg("K"), nb::arg("chosen").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);

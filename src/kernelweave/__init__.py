@@ -21,6 +21,8 @@ from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.estimators.regressor_search import MKLRegressorCV
 from kernelweave.estimators.sample_adaptive import SampleAdaptiveMKLClassifier
 from kernelweave.estimators.search import MKLClassifierCV
+from kernelweave.estimators.svm_2k import SVM2K
+from kernelweave.estimators.svm_plus import SVMPlusClassifier
 from kernelweave.methods import alignf_weights, alignment, centered_alignment
 
 __version__ = version("kernelweave")
@@ -41,6 +43,8 @@ __all__ = [
     "OneClassMKL",
     "PWMKClassifier",
     "SampleAdaptiveMKLClassifier",
+    "SVM2K",
+    "SVMPlusClassifier",
     "Views",
     "__version__",
     "alignf_weights",

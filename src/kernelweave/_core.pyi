@@ -63,3 +63,14 @@ def smo(
     tolerance: float,
     max_iterations: int,
 ) -> tuple[int, float]: ...
+def smo_plus(
+    K: NDArray[Any],
+    G: NDArray[Any],
+    y: NDArray[Any],
+    alpha: NDArray[Any],
+    beta: NDArray[Any],
+    f: NDArray[Any],
+    g: NDArray[Any],
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[int, float]: ...

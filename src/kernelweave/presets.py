@@ -13,6 +13,8 @@ from kernelweave.estimators.presets import (
     sm1_mkl,
     sm2_mkl,
     sum_kernel,
+    svm_2k,
+    svm_plus,
 )
 from kernelweave.estimators.two_step_presets import (
     align,
@@ -44,4 +46,6 @@ __all__ = [
     "sm1_mkl",
     "sm2_mkl",
     "sum_kernel",
+    "svm_2k",
+    "svm_plus",
 ]

@@ -321,6 +321,46 @@ def test_smo_stops_at_its_limit(rng):
     assert violation > 1e-12
 
 
+def plus_program(rng, n):
+    A, B = rng.normal(size=(2, n, n))
+    y = np.where(np.arange(n) % 3 == 0, 1.0, -1.0)
+    return A @ A.T / n, B @ B.T / n, y
+
+
+@pytest.mark.parametrize("n", [4, 30, 100])
+@pytest.mark.parametrize("C", [0.05, 2.0])
+def test_smo_plus_finds_the_optimum_of_a_conic_solver(n, C):
+    K, G, y = plus_program(np.random.default_rng([n, int(10 * C)]), n)
+    alpha, beta = np.zeros(n), np.full(n, C)
+    f, g = np.zeros(n), np.zeros(n)
+    _, violation = _core.smo_plus(K, G, y, alpha, beta, f, g, 1e-9, 10**6)
+    expected = loops.smo_plus_solution(K, G, y, C)
+    assert violation <= 1e-9
+    assert loops.smo_plus_value(K, G, y, C, alpha, beta) == pytest.approx(expected, rel=1e-6)
+    assert min(alpha.min(), beta.min()) >= 0.0
+    assert y @ alpha == pytest.approx(0.0, abs=1e-10)
+    assert (alpha + beta).sum() == pytest.approx(n * C, rel=1e-12)
+    np.testing.assert_allclose(f, K @ (alpha * y), atol=1e-9)
+    np.testing.assert_allclose(g, G @ (alpha + beta - C), atol=1e-9)
+
+
+def test_smo_plus_never_climbs_and_stops_at_its_limit(rng):
+    K, G, y = plus_program(rng, 40)
+    alpha, beta, f, g = np.zeros(40), np.ones(40), np.zeros(40), np.zeros(40)
+    before = loops.smo_plus_value(K, G, y, 1.0, alpha, beta)
+    for _ in range(20):
+        steps, violation = _core.smo_plus(K, G, y, alpha, beta, f, g, 1e-12, 1)
+        after = loops.smo_plus_value(K, G, y, 1.0, alpha, beta)
+        assert steps == 1
+        assert violation > 1e-12
+        assert after < before
+        before = after
+
+
+def run_smo_plus(y=np.array([1.0, -1.0]), alpha=np.zeros(2), G=np.eye(2), f=np.zeros(2)):  # noqa: B008
+    _core.smo_plus(np.eye(2), G, y, alpha, np.ones(2), f, np.zeros(2), 1e-3, 10)
+
+
 def run_smo(s=np.ones(2), group=np.zeros(2, np.int64), v=np.zeros(2), kink=np.zeros(2)):  # noqa: B008 - never written to
     _core.smo(np.eye(2), s, np.zeros(2), kink, np.zeros(2), np.ones(2), group, v, np.empty(2), 1e-3, 10)
 
@@ -389,6 +429,10 @@ def run_smo(s=np.ones(2), group=np.zeros(2, np.int64), v=np.zeros(2), kink=np.ze
         (lambda: run_smo(s=np.ones(3)), "one entry per row"),
         (lambda: run_smo(group=np.full(2, -1)), "group labels"),
         (lambda: run_smo(kink=np.full(2, -1.0)), "kinks"),
+        (lambda: run_smo_plus(y=np.array([1.0, 0.0])), "labels must be 1 or -1"),
+        (lambda: run_smo_plus(alpha=np.full(2, -1.0)), "feasible"),
+        (lambda: run_smo_plus(G=np.eye(3)), "square"),
+        (lambda: run_smo_plus(f=np.zeros(3)), "one entry per row"),
     ],
 )
 def test_wrong_shapes_are_refused(call, message):

@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import (
+    SVM2K,
     FisherMKLClassifier,
     KernelBank,
     LocalizedMKLClassifier,
@@ -13,6 +14,7 @@ from kernelweave import (
     MKLRegressorCV,
     OneClassMKL,
     SampleAdaptiveMKLClassifier,
+    SVMPlusClassifier,
 )
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Linear
@@ -44,6 +46,8 @@ MODELS = [
     MKLClassifierCV(learner_values=[1.0, 10.0], geometry_values=[0.1, 1.0], cv=2),
     SampleAdaptiveMKLClassifier(),
     LocalizedMKLClassifier(n_restarts=0, tol=1e-3, random_state=0),
+    SVMPlusClassifier(),
+    SVM2K(),
 ]
 
 

@@ -204,3 +204,21 @@ def _scores(K, v, C):
     n = len(v)
     f = [sum(K[i][j] * v[j] for j in range(n)) for i in range(n)]
     return f, 0.5 * sum(v[i] * f[i] for i in range(n)), np.broadcast_to(np.asarray(C, dtype=np.float64), (n,))
+
+
+def smo_plus_value(K, G, y, C, alpha, beta):
+    """Return the dual objective of SVM+, to be minimised, entry by entry."""
+    n = len(y)
+    v = [alpha[i] * y[i] for i in range(n)]
+    e = [alpha[i] + beta[i] - C for i in range(n)]
+    pairs = [0.5 * (v[i] * K[i][j] * v[j] + e[i] * G[i][j] * e[j]) for i in range(n) for j in range(n)]
+    return sum(pairs) - sum(alpha)
+
+
+def smo_plus_solution(K, G, y, C):
+    """Minimise the same over alpha, beta >= 0 with y'alpha = 0 and the sum of alpha + beta - C zero."""
+    n = len(y)
+    a, b = cp.Variable(n, nonneg=True), cp.Variable(n, nonneg=True)
+    e = a + b - C
+    energy = cp.sum_squares(factor(K).T @ cp.multiply(y, a)) + cp.sum_squares(factor(G).T @ e)
+    return solve(cp.Problem(cp.Minimize(energy / 2.0 - cp.sum(a)), [y @ a == 0, cp.sum(e) == 0]))

@@ -10,6 +10,8 @@ from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.estimators.regressor_search import MKLRegressorCV
 from kernelweave.estimators.search import MKLClassifierCV
+from kernelweave.estimators.svm_2k import SVM2K
+from kernelweave.estimators.svm_plus import SVMPlusClassifier
 
 __all__ = [
     "AlignedMKLClassifier",
@@ -24,3 +26,4 @@ __all__ = [
     "OneClassMKL",
     "PWMKClassifier",
 ]
+__all__ = ["MKLClassifier", "MKLClassifierCV", "SVM2K", "SVMPlusClassifier"]

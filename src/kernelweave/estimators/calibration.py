@@ -25,15 +25,20 @@ def wants_probability(estimator: Any) -> bool:
     return True
 
 
-def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
-    """Fit the model and a sigmoid on its cross-validated decision values; keep the model's attributes."""
+def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any, **metadata: Any) -> None:
+    """Fit the model and a sigmoid on its cross-validated decision values; keep the model's attributes.
+
+    ``metadata`` is what else ``fit`` takes per sample; what is None is left out.
+    """
     X = as_one_array(X)
     require_enough(y)
     plain = clone(estimator).set_params(probability=False)
-    if sample_weight is not None and get_config()["enable_metadata_routing"]:
-        plain.set_fit_request(sample_weight=True)
+    metadata = {name: value for name, value in metadata.items() if value is not None}
+    wanted = [*metadata, *(["sample_weight"] if sample_weight is not None else [])]
+    if wanted and get_config()["enable_metadata_routing"]:
+        plain.set_fit_request(**dict.fromkeys(wanted, True))
     calibration = CalibratedClassifierCV(plain, method="sigmoid", cv=FOLDS, ensemble=False)
-    calibration.fit(X, y, sample_weight=sample_weight)
+    calibration.fit(X, y, sample_weight=sample_weight, **metadata)
     fitted = calibration.calibrated_classifiers_[0].estimator
     forget(estimator)
     vars(estimator).update(learnt(fitted), calibration_=calibration)

@@ -11,6 +11,8 @@ from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.estimators.localized import LocalizedMKLClassifier
 from kernelweave.estimators.sample_adaptive import SampleAdaptiveMKLClassifier
+from kernelweave.estimators.svm_2k import SVM2K
+from kernelweave.estimators.svm_plus import SVMPlusClassifier
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex, Uniform
 from kernelweave.learners import Hinge
 from kernelweave.solvers import CuttingPlane
@@ -142,3 +144,23 @@ def localized_mkl(bank: Any = None, *, C: float = 1.0, **params: Any) -> Localiz
     10.0
     """
     return LocalizedMKLClassifier(bank, learner=Hinge(C=C), **params)
+
+
+def svm_plus(kernel: Any = None, *, C: float = 1.0, lam: float = 1.0, **params: Any) -> SVMPlusClassifier:
+    """SVM+ [Vapnik09; Xu14, Eq. (2.25)]: slacks are a function of privileged features.
+
+    >>> from kernelweave import presets
+    >>> presets.svm_plus(lam=0.1).lam
+    0.1
+    """
+    return SVMPlusClassifier(kernel=kernel, C=C, lam=lam, **params)
+
+
+def svm_2k(bank: Any = None, *, C: float = 1.0, D: float = 1.0, **params: Any) -> SVM2K:
+    """SVM-2K [Farquhar06; Xu14, Eq. (2.22)]: one machine per view, a price D on their disagreement.
+
+    >>> from kernelweave import presets
+    >>> presets.svm_2k(D=0.1).D
+    0.1
+    """
+    return SVM2K(bank, C=C, D=D, **params)

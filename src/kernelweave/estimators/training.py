@@ -19,6 +19,7 @@ from kernelweave.gram.memory import budget, packed_bytes
 from kernelweave.learners import Learner
 from kernelweave.solvers import (
     BlockDescent,
+    Certificate,
     ColumnGeneration,
     Newton,
     Problem,
@@ -161,6 +162,17 @@ def warn_if_open(results: list[Result], tol: float) -> None:
         ConvergenceWarning,
         stacklevel=3,
     )
+
+
+def warn_of_gap(certificate: Certificate, tol: float, why: str) -> None:
+    """Say so when a certificate did not reach the tolerance; meant to be called by ``fit``."""
+    gap = certificate.relative_gap
+    if gap > tol:
+        warnings.warn(
+            f"Stopped at a relative duality gap of {gap:.2e}, above tol={tol:.2e}: {why}.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def reason(stopped: str, n_iter: int) -> str:

@@ -1,5 +1,6 @@
 """Comparing methods: what differences mean."""
 
+from kernelweave.evaluation.permuted import PermutedControl, permuted_control
 from kernelweave.evaluation.statistics import (
     Friedman,
     Paired,
@@ -14,10 +15,12 @@ from kernelweave.evaluation.statistics import (
 __all__ = [
     "Friedman",
     "Paired",
+    "PermutedControl",
     "Summary",
     "average_ranks",
     "friedman_nemenyi",
     "paired",
+    "permuted_control",
     "ranks",
     "summary",
 ]

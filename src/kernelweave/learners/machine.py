@@ -67,13 +67,22 @@ class Machine:
         The change is the bilinear form (c + v/2)'ΔK v with c the slope of the loss: a sum of independent
         roundings, so it stays within `SIGMAS` times its Euclidean size (Hoeffding; Higham and Mary's model).
         """
-        spread = SIGMAS * 2.0**0.5 * error * self.size  # ΔK is symmetric: each rounding counts twice
+        spread = self.reach(error, self.size)
         n_samples = self.coef.shape[0]
         return float(spread * (self.slope + 0.5 * self.size) + 0.5 * self.bend * n_samples * spread**2)
 
+    @staticmethod
+    def reach(error: float, size: float) -> float:
+        """Bound how far a decision value moves by such rounding, for coefficients of this norm."""
+        return float(SIGMAS * 2.0**0.5 * error * size)  # ΔK is symmetric: each rounding counts twice
+
+    def rounding(self, eta: Vector, errors: Vector) -> float:
+        """Bound the primal's growth when the entries of each K_m were rounded by at most errors_m."""
+        return self.slack(float(eta @ errors))
+
     def energy_slack(self, errors: Vector) -> Vector:
         """Bound what rounding the entries of each K_m by at most errors_m changes in ½ v'K_m v."""
-        return np.asarray(SIGMAS * 2.0**0.5 * 0.5 * errors * self.size**2)
+        return np.asarray(0.5 * self.reach(1.0, self.size) * self.size * errors)
 
     def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:
         """Return the Hessian of the optimal value in the weights, given images[m] = K_m v.
@@ -102,14 +111,14 @@ def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix, n_t
     A = K.take(free, axis=0).take(free, axis=1)
     A[np.diag_indices_from(A)] += program.d[free]
     with blas_threads(n_threads if free.size >= LARGE else 1):
-        solved = _solve_psd(A, np.hstack([U, E]).astype(K.dtype)).astype(np.float64)
+        solved = solve_psd(A, np.hstack([U, E]).astype(K.dtype)).astype(np.float64)
     AU, AE = solved[:, : U.shape[1]], solved[:, U.shape[1] :]
     held = np.linalg.lstsq(E.T @ AE, E.T @ AU, rcond=None)[0]
     H = U.T @ (AU - AE @ held)
     return np.asarray(0.5 * (H + H.T))
 
 
-def _solve_psd(A: AnyArray, B: AnyArray) -> AnyArray:
+def solve_psd(A: AnyArray, B: AnyArray) -> AnyArray:
     # Where all free samples are at the origin A is zero, and any ridge says so.
     scale = max(float(np.trace(A)) / A.shape[0], 0.0) or 1.0
     diagonal, least = np.diagonal(A).copy(), RIDGE[A.dtype]

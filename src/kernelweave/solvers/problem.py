@@ -130,7 +130,7 @@ class Walk:
         h = p.bank.energies(machine.coef) if images is None else _energies(machine.coef, images)
         ceiling = h + machine.energy_slack(p.bank.errors)
         _require_psd(p.bank, machine, ceiling)
-        slack = machine.slack(float(eta @ p.bank.errors))
+        slack = machine.rounding(eta, p.bank.errors)
         upper = p.geometry.value(eta) + machine.primal + slack
         point = Point(eta, machine, h, images, upper, slack, ceiling)
         self._lower.add(DualPoint(machine.coef, machine.linear, point.ceiling))
@@ -190,7 +190,7 @@ def verify(p: Problem, exact: GramStack, result: Result) -> tuple[Machine, Certi
         p.learner.measure(np.tensordot(eta, side, axes=1), v, p.y, p.weight)
         for side, v in zip(images, coefs, strict=True)
     ]
-    upper = p.geometry.value(eta) + machines[0].primal + machines[0].slack(float(eta @ errors))
+    upper = p.geometry.value(eta) + machines[0].primal + machines[0].rounding(eta, errors)
     lower = max(
         m.linear - p.geometry.conjugate(_energies(v, side) + m.energy_slack(errors))
         for m, v, side in zip(machines, coefs, images, strict=True)

@@ -1,0 +1,86 @@
+"""SVM-2K against a conic solver, and at its limits."""
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+from tests.reference.privileged import svm_2k_optimum
+from tests.reference.problems import random_problem
+
+from kernelweave import SVM2K
+
+
+def fit(K_a, K_b, y, **params):
+    return SVM2K("precomputed", **{"tol": 1e-6} | params).fit([K_a, K_b], y)
+
+
+@pytest.mark.parametrize("views", [(0, 2), (0, 1), (1, 5)], ids=["both full", "one low", "both low"])
+@pytest.mark.parametrize(
+    ("C", "D", "epsilon"), [(1.0, 1.0, 0.0), (0.1, 10.0, 0.1), (10.0, 0.01, 0.5), (100.0, 100.0, 0.0)]
+)
+def test_the_certificate_encloses_the_conic_optimum(views, C, D, epsilon):
+    Ks, y = random_problem(0, n=50, M=8)
+    K_a, K_b = (Ks[m] for m in views)
+    optimum = svm_2k_optimum(K_a, K_b, y, C, 2.0 * C, D, epsilon)
+    model = fit(K_a, K_b, y, C=C, C_b=2.0 * C, D=D, epsilon=epsilon)
+    assert model.certificate_.lower <= optimum * (1 + 1e-7)
+    assert optimum <= model.certificate_.upper * (1 + 1e-7)
+    assert model.duality_gap_ <= 1e-6
+
+
+def test_bounds_hold_however_early_it_stops():
+    Ks, y = random_problem(1, n=50, M=4)
+    optimum = svm_2k_optimum(Ks[0], Ks[2], y, 1.0, 1.0, 1.0, 0.1)
+    for steps in (1, 3, 5):
+        with pytest.warns(UserWarning, match="Stopped at a relative duality gap of"):
+            model = fit(Ks[0], Ks[2], y, max_iter=steps)
+        assert model.certificate_.lower <= optimum <= model.certificate_.upper
+
+
+def test_the_printed_form_without_eta_nonnegative_would_make_epsilon_a_constant():
+    """With eta free the objective is that of epsilon = 0 less D n epsilon: epsilon would do nothing."""
+    Ks, y = random_problem(2, n=40, M=4)
+    at_zero = fit(Ks[0], Ks[2], y, epsilon=0.0)
+    wide = fit(Ks[0], Ks[2], y, epsilon=0.5)
+    printed = at_zero.objective_ - 40 * 0.5
+    assert wide.objective_ > printed + 1.0
+    a, b = (model.decision_function([Ks[0], Ks[2]]) for model in (wide, at_zero))
+    assert np.abs(a - b).max() > 0.01
+
+
+def test_without_a_price_on_disagreement_it_is_two_machines():
+    Ks, y = random_problem(3, n=50, M=4)
+    model = fit(Ks[0], Ks[2], y, D=1e-9, C=2.0, tol=1e-7)
+    values = model.view_decisions([Ks[0], Ks[2]])
+    for view, K in enumerate((Ks[0], Ks[2])):
+        svc = SVC(C=2.0, kernel="precomputed", tol=1e-10).fit(K, y)
+        np.testing.assert_allclose(values[:, view], svc.decision_function(K), atol=5e-3)
+
+
+def test_a_high_price_makes_the_views_agree():
+    Ks, y = random_problem(4, n=50, M=4)
+    apart = []
+    for D in (1e-3, 0.1, 1e3):
+        a, b = fit(Ks[0], Ks[2], y, D=D, epsilon=0.0).view_decisions([Ks[0], Ks[2]]).T
+        apart.append(np.abs(a - b).max())
+    assert apart[0] > apart[1] > apart[2]
+    assert apart[2] < 0.1 * apart[0]
+
+
+def test_the_same_view_twice_is_one_machine():
+    Ks, y = random_problem(5, n=50, M=1)
+    twice = fit(Ks[0], Ks[0], y, C=1.0, tol=1e-7)
+    svc = SVC(C=1.0, kernel="precomputed", tol=1e-10).fit(Ks[0], y)
+    np.testing.assert_allclose(
+        twice.decision_function([Ks[0], Ks[0]]), svc.decision_function(Ks[0]), atol=5e-3
+    )
+
+
+def test_weights_are_repetitions():
+    Ks, y = random_problem(6, n=40, M=4)
+    weight = np.random.default_rng(0).integers(0, 3, 40).astype(float)
+    weight[:4] = 1.0
+    repeated = np.repeat(np.arange(40), weight.astype(int))
+    inside = np.ix_(repeated, repeated)
+    weighted = SVM2K("precomputed", tol=1e-7).fit([Ks[0], Ks[2]], y, sample_weight=weight)
+    longer = fit(Ks[0][inside], Ks[2][inside], y[repeated], tol=1e-7)
+    assert weighted.objective_ == pytest.approx(longer.objective_, rel=1e-6)
