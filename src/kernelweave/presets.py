@@ -3,6 +3,7 @@
 from kernelweave.estimators.presets import (
     average_kernel,
     elastic_net_mkl,
+    iokl,
     l2_mkl,
     lp_mkl,
     silp,
@@ -15,6 +16,7 @@ from kernelweave.estimators.presets import (
 __all__ = [
     "average_kernel",
     "elastic_net_mkl",
+    "iokl",
     "l2_mkl",
     "lp_mkl",
     "silp",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.semi_supervised import SemiSupervisedMKLClassifier
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex, Uniform
 from kernelweave.learners import Hinge
 from kernelweave.solvers import CuttingPlane
@@ -103,3 +104,13 @@ def sum_kernel(bank: Any = None, *, C: float = 1.0, **params: Any) -> MKLClassif
     inf
     """
     return lp_mkl(bank, p=float("inf"), C=C, **params)
+
+
+def iokl(bank: Any = None, *, theta: float | None = 1.2, **params: Any) -> SemiSupervisedMKLClassifier:
+    """IOKL-SM [Xu14, Eq. (4.9), Algorithm 3] with the cap theta / T, and IOKL-HM for theta=None.
+
+    >>> from kernelweave import presets
+    >>> presets.iokl(theta=None).theta is None
+    True
+    """
+    return SemiSupervisedMKLClassifier(bank, theta=theta, **params)

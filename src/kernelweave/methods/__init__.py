@@ -1,0 +1,1 @@
+"""What does not factor into learner, geometry and solver alone."""
