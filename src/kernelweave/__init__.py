@@ -15,10 +15,10 @@ from kernelweave.estimators.bag_baselines import (
     WitnessMKLClassifier,
 )
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.fisher import FisherMKLClassifier
-from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.clusterer import MKLClusterer
+from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.estimators.multi_instance import MultiInstanceMKLClassifier
+from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.path import path
 from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.estimators.regressor_search import MKLRegressorCV

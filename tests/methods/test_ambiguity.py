@@ -119,7 +119,7 @@ def test_the_closed_form_update_is_that_of_a_conic_solver(seed):
         used = norms.ravel() > 0
         assert (eta[used] > 0).all()
         value = 0.5 * np.sum(norms.ravel()[used] ** 2 / eta[used])
-        # It is feasible and not above the conic value: no feasible point is better, up to the solver's digits.
+        # Feasible and not above the conic value: no feasible point is better, up to the solver's digits.
         assert optimum * (1 - 1e-2) - 1e-4 <= value <= optimum * (1 + 1e-6) + 1e-9
 
 

@@ -110,7 +110,7 @@ def as_bags(X: Any) -> Bags:
 
 def as_bag(table: Any, place: int) -> Table:
     """Return one bag as a table, or say what is wrong with it."""
-    shape = np.shape(table) if not sparse.issparse(table) else table.shape
+    shape = table.shape if hasattr(table, "shape") else np.shape(table)
     if len(shape) != 2:
         raise ValueError(
             f"A bag is a table of instances (instances x columns); bag {place} has shape {tuple(shape)}."

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
-
 from kernelweave._typing import Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.bank.bags import Bags
@@ -103,7 +101,7 @@ class SingleInstanceMKLClassifier(BagBaseline):
 
 
 class InstanceLabelMKLClassifier(BagBaseline):
-    r"""mi-SVM: labels of the instances in positive bags are guessed by the machine, at least one positive each.
+    r"""mi-SVM: labels of instances in positive bags are guessed by the machine, at least one positive each.
 
     Parameters are those of `BagBaseline`.
 
@@ -171,4 +169,7 @@ class SetKernelMKLClassifier(BagBaseline):
     """
 
     _machine = staticmethod(bag_machines.set_kernel)
-    pool = staticmethod(np.mean)
+
+    def pool(self, values: Vector) -> float:
+        """Return the value of a bag from those of its instances: their mean."""
+        return float(values.mean())

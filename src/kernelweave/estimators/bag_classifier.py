@@ -1,4 +1,4 @@
-"""What classifiers of bags share: reading bags, a threshold by cross-validation, scores of bags and instances."""
+"""What classifiers of bags share: reading them, a threshold by cross-validation, scores of instances."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ Members = Sequence[Indices]
 class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
     """A classifier of bags: instances are scored, a bag by pooling its instances, and a threshold cuts."""
 
-    # How the values of a bag's instances become the bag's: the highest, or their mean.
-    pool = staticmethod(np.max)
+    def pool(self, values: Vector) -> float:
+        """Return the value of a bag from those of its instances: the highest."""
+        return float(values.max())
 
     @abstractmethod
     def _train(self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector) -> BagFit:
@@ -78,14 +79,14 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
         return [self.classes_[(part > 0).astype(int)] for part in self.instance_decision_function(X)]
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
-        """Return the learnt kernel between the instances of the bags X and Z (None: the training instances)."""
+        """Return the learnt kernel between the instances of bags X and Z (None: the training ones)."""
         X = as_bags(X).instances
         return super().combined_kernel(X, None if Z is None else as_bags(Z).instances)
 
     def _read(self, X: Any, *, reset: bool) -> Bags:
         if is_precomputed(self.bank):
             raise ValueError(
-                "Bags hold instances, not kernel values: bank='precomputed' does not work here; use a KernelBank."
+                "Bags hold instances, not kernel values: bank='precomputed' does not work; use a KernelBank."
             )
         bags = as_bags(X)
         bags.instances = check_input(self, bags.instances, reset=reset)
@@ -127,8 +128,8 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
             tick(folds.get_n_splits() + 1)
         return best_cut(scores, signs, prices)
 
-    def _keep_fit(self, fit: BagFit, bags: Bags, signs: Vector, values: Vector) -> None:
-        """Set what else was learnt."""
+    def _keep_fit(self, fit: BagFit, bags: Bags, signs: Vector, values: Vector) -> None:  # noqa: ARG002
+        """Set what else was learnt; ``values`` are those of the instances."""
         result = fit.result
         self.certificate_ = result.certificate
         self.duality_gap_, self.objective_ = result.certificate.relative_gap, result.certificate.upper
@@ -136,7 +137,7 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
 
 
 def best_cut(scores: Vector, signs: Vector, weight: Vector) -> float:
-    """Return the threshold with the least weight of errors; of several the one in the widest gap of scores."""
+    """Return the threshold with the least weight of errors; of several the one in the widest gap."""
     order = np.argsort(scores)
     scores, signs, weight = scores[order], signs[order], weight[order]
     # Cut k puts the k lowest scores on the negative side.

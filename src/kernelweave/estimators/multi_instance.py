@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ from kernelweave.methods.bag_machines import BagFit
 class MultiInstanceMKLClassifier(BagClassifier):
     r"""Multiple kernel learning from bags of instances with one label per bag.
 
-    A positive bag has at least one positive instance. Which ones is ambiguous: candidates are selections of key
-    instances (``ambiguity="input"``), or labelings of all instances (``"output"``), and each becomes a base
-    kernel with a weight.
+    A positive bag has at least one positive instance. Which ones is ambiguous: candidates are selections of
+    key instances (``ambiguity="input"``), or labelings of all instances (``"output"``), and each becomes a
+    base kernel with a weight.
 
     .. math:: K^{tm}_{ij} = y_i y_j \frac{1}{|δ^{tm}_i||δ^{tm}_j|}
        \sum_{a \in δ^{tm}_i, b \in δ^{tm}_j} k_m(x_{ia}, x_{jb})
@@ -124,13 +125,12 @@ class MultiInstanceMKLClassifier(BagClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("ambiguity", self.ambiguity, ("input", "output"))
-        share = self.positive_share
-        legal = share is None or (
-            not isinstance(share, bool) and isinstance(share, int | float) and 0.0 < share <= 1.0
-        )
-        if not legal:
+        share: Any = self.positive_share
+        number = isinstance(share, Real) and not isinstance(share, bool)
+        if share is not None and not (number and 0.0 < share <= 1.0):
             raise ValueError(
-                f"positive_share must be above 0 and at most 1, or None for one instance per bag; got {share!r}."
+                "positive_share must be above 0 and at most 1, or None for one instance per bag; "
+                f"got {share!r}."
             )
 
     def _train(self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector) -> BagFit:

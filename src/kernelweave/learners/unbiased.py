@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -11,6 +11,9 @@ from kernelweave._part import Part
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.learners.machine import Machine
+from kernelweave.learners.one_vs_rest import OneVsRest
+from kernelweave.learners.protocol import Learner
+from kernelweave.learners.support_vector import COSTS
 from kernelweave.learners.validation import positive
 
 # The support settles in 3 to 10 steps; more than this only happens where rounding decides who belongs to it.
@@ -59,6 +62,16 @@ class UnbiasedSquaredHinge(Part):
     def has_bias(self) -> bool:
         return False
 
+    @property
+    def tunable(self) -> str:
+        return "C"
+
+    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - any C is legal
+        return COSTS
+
+    def for_columns(self) -> Learner:
+        return OneVsRest(self)
+
     def check(self, y: AnyArray, weight: Vector) -> None:  # noqa: ARG002 - any labels and weights will do
         positive("C", self.C)
 
@@ -103,7 +116,7 @@ class UnbiasedSquaredHinge(Part):
 class UnbiasedMachine(Machine):
     """A machine without sums to hold: its curvature is one linear system on the support."""
 
-    prices: Vector
+    prices: Vector = field(default_factory=lambda: np.zeros(0), repr=False)
 
     def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:
         support = np.flatnonzero(self.coef)

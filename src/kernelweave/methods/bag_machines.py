@@ -1,4 +1,4 @@
-"""Multi-instance baselines, each with many kernels: labels or instances guessed, a machine trained, repeated."""
+"""Multi-instance baselines with many kernels: labels or instances guessed, a machine trained, repeated."""
 
 from __future__ import annotations
 
@@ -89,11 +89,12 @@ def guessed_labels(
     """Relabel the instances of positive bags by the machine, at least one positive each (mi-SVM)."""
     rows = np.concatenate(members)
     owner = np.repeat(np.arange(len(members)), [len(m) for m in members])
-    A, y, seen, machines = picks(rows, grams), signs[owner].copy(), set(), 0
+    A, y, seen = picks(rows, grams), signs[owner].copy(), set()
+    machines, n_rounds = 0, 0
     places = [np.flatnonzero(owner == bag) for bag in range(len(members))]
-    for n_rounds in range(1, max_rounds + 1):
+    for _ in range(max_rounds):
         fit = trainer.train(grams, A, y, weight[owner])
-        machines += fit.n_machines
+        machines, n_rounds = machines + fit.n_machines, n_rounds + 1
         values = fit.values(grams, rows)
         y_new = np.where((signs[owner] > 0) & (values > 0.0), 1.0, -1.0)
         for bag in np.flatnonzero(signs > 0):
@@ -114,19 +115,19 @@ def guessed_witnesses(
     max_rounds: int = 20,
 ) -> BagFit:
     """Represent a positive bag by its highest instance, starting from its mean (MI-SVM)."""
-    positive = np.flatnonzero(signs > 0)
-    negative = np.concatenate([members[bag] for bag in np.flatnonzero(signs < 0)])
-    owner = np.repeat(np.flatnonzero(signs < 0), [len(members[bag]) for bag in np.flatnonzero(signs < 0)])
-    y = np.concatenate([np.ones(positive.size), -np.ones(negative.size)])
+    positive, others = np.flatnonzero(signs > 0).tolist(), np.flatnonzero(signs < 0).tolist()
+    negative = np.concatenate([members[bag] for bag in others])
+    owner = np.repeat(others, [len(members[bag]) for bag in others])
+    y = np.concatenate([np.ones(len(positive)), -np.ones(negative.size)])
     C = np.concatenate([weight[positive], weight[owner]])
     first = means([members[bag] for bag in positive], grams)
     chosen: AnyArray | None = None
     seen: set[bytes] = set()
-    machines = 0
-    for n_rounds in range(1, max_rounds + 1):
+    machines, n_rounds = 0, 0
+    for _ in range(max_rounds):
         top = first if chosen is None else picks(chosen, grams)
         fit = trainer.train(grams, sparse.vstack([top, picks(negative, grams)], format="csr"), y, C)
-        machines += fit.n_machines
+        machines, n_rounds = machines + fit.n_machines, n_rounds + 1
         best = np.array([members[bag][fit.values(grams, members[bag]).argmax()] for bag in positive])
         if best.tobytes() in seen:
             break

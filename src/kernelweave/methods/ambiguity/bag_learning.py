@@ -31,7 +31,7 @@ def learn_keys(
     """
     R, places = _points(members, signs, len(grams[0]))
     kernels = [np.asarray(R @ np.asarray(R @ K).T) for K in grams]
-    counts = np.where(signs > 0, key_counts([p.size for p in places], share), 1)
+    counts = np.where(signs > 0, key_counts(np.array([p.size for p in places]), share), 1)
     scores = _set_kernel_scores(kernels, means(places, kernels), signs, prices)
     outcome = _learn(kernels, KeyInstances(signs, tuple(places), counts), prices, scores, how)
     return outcome, np.asarray((R.T @ outcome.coef.T).T)
