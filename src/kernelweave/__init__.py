@@ -7,20 +7,29 @@ close to the optimum the answer is.
 from importlib.metadata import version
 
 from kernelweave import presets
-from kernelweave.bank import Entry, KernelBank, Views
+from kernelweave.bank import Bags, Entry, KernelBank, Views
 from kernelweave.estimators.aligned import AlignedMKLClassifier
+from kernelweave.estimators.bag_baselines import (
+    InstanceLabelMKLClassifier,
+    SetKernelMKLClassifier,
+    SingleInstanceMKLClassifier,
+    WitnessMKLClassifier,
+)
 from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.clusterer import MKLClusterer
 from kernelweave.estimators.easy_mkl import EasyMKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.estimators.heuristics import FHeuristicClassifier, PWMKClassifier
 from kernelweave.estimators.localized import LocalizedMKLClassifier
 from kernelweave.estimators.lp_beta import LPBetaClassifier
+from kernelweave.estimators.multi_instance import MultiInstanceMKLClassifier
 from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.path import path
 from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.estimators.regressor_search import MKLRegressorCV
 from kernelweave.estimators.sample_adaptive import SampleAdaptiveMKLClassifier
 from kernelweave.estimators.search import MKLClassifierCV
+from kernelweave.estimators.semi_supervised import SemiSupervisedMKLClassifier
 from kernelweave.estimators.svm_2k import SVM2K
 from kernelweave.estimators.svm_plus import SVMPlusClassifier
 from kernelweave.methods import alignf_weights, alignment, centered_alignment
@@ -33,13 +42,17 @@ __all__ = [
     "Entry",
     "FisherMKLClassifier",
     "FHeuristicClassifier",
+    "Bags",
+    "InstanceLabelMKLClassifier",
     "KernelBank",
     "LPBetaClassifier",
     "LocalizedMKLClassifier",
     "MKLClassifier",
     "MKLClassifierCV",
+    "MKLClusterer",
     "MKLRegressor",
     "MKLRegressorCV",
+    "MultiInstanceMKLClassifier",
     "OneClassMKL",
     "PWMKClassifier",
     "SampleAdaptiveMKLClassifier",
@@ -50,6 +63,10 @@ __all__ = [
     "alignf_weights",
     "alignment",
     "centered_alignment",
+    "SemiSupervisedMKLClassifier",
+    "SetKernelMKLClassifier",
+    "SingleInstanceMKLClassifier",
+    "WitnessMKLClassifier",
     "path",
     "presets",
 ]

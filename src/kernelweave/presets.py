@@ -3,6 +3,7 @@
 from kernelweave.estimators.presets import (
     average_kernel,
     elastic_net_mkl,
+    iokl,
     l2_mkl,
     localized_mkl,
     lp_mkl,
@@ -34,6 +35,7 @@ __all__ = [
     "elastic_net_mkl",
     "f_heuristic",
     "kta",
+    "iokl",
     "l2_mkl",
     "lp_beta",
     "lp_mkl",

@@ -22,8 +22,8 @@ def scores(fitted: FittedKernels, X: Any, eta: Matrix, coef: Matrix, columns: In
     """
     active = np.flatnonzero(eta.any(axis=0))
     parts = []
-    for rows in _slices(fitted, X):
-        total = np.zeros((_n_rows(rows), coef.shape[0]))
+    for rows in slices(fitted, X):
+        total = np.zeros((n_rows(rows), coef.shape[0]))
         for m, K in fitted.cross(rows, which=active, columns=columns):
             total += eta[:, m] * (K @ coef.T)
         parts.append(total)
@@ -66,16 +66,17 @@ def combined(fitted: FittedKernels, X: Any, eta: Matrix, Z: Any = None) -> Matri
     if Z is not None:
         return np.asarray(sum(eta[m] * K for m, K in fitted.between(X, Z, which=active)))
     return np.concatenate(
-        [sum(eta[m] * K for m, K in fitted.cross(rows, which=active)) for rows in _slices(fitted, X)]
+        [sum(eta[m] * K for m, K in fitted.cross(rows, which=active)) for rows in slices(fitted, X)]
     )
 
 
-def _slices(fitted: FittedKernels, X: Any) -> Iterator[Any]:
+def slices(fitted: FittedKernels, X: Any) -> Iterator[Any]:
+    """Yield the samples a few at a time."""
     if isinstance(X, list | tuple):  # a list of kernel matrices is in memory already
         yield X
         return
     size = max(1, ENTRIES_PER_SLICE // max(fitted.n_samples, 1))
-    n = _n_rows(X)
+    n = n_rows(X)
     if n <= size:
         yield X
         return
@@ -83,5 +84,6 @@ def _slices(fitted: FittedKernels, X: Any) -> Iterator[Any]:
         yield _safe_indexing(X, slice(start, min(n, start + size)))
 
 
-def _n_rows(X: Any) -> int:
+def n_rows(X: Any) -> int:
+    """Return the number of samples, also of a list of kernel matrices."""
     return int(np.shape(X[0])[0]) if isinstance(X, list | tuple) else int(X.shape[0])

@@ -11,6 +11,7 @@ from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.estimators.localized import LocalizedMKLClassifier
 from kernelweave.estimators.sample_adaptive import SampleAdaptiveMKLClassifier
+from kernelweave.estimators.semi_supervised import SemiSupervisedMKLClassifier
 from kernelweave.estimators.svm_2k import SVM2K
 from kernelweave.estimators.svm_plus import SVMPlusClassifier
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex, Uniform
@@ -164,3 +165,13 @@ def svm_2k(bank: Any = None, *, C: float = 1.0, D: float = 1.0, **params: Any) -
     0.1
     """
     return SVM2K(bank, C=C, D=D, **params)
+
+
+def iokl(bank: Any = None, *, theta: float | None = 1.2, **params: Any) -> SemiSupervisedMKLClassifier:
+    """IOKL-SM [Xu14, Eq. (4.9), Algorithm 3] with the cap theta / T, and IOKL-HM for theta=None.
+
+    >>> from kernelweave import presets
+    >>> presets.iokl(theta=None).theta is None
+    True
+    """
+    return SemiSupervisedMKLClassifier(bank, theta=theta, **params)

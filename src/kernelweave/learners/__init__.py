@@ -12,6 +12,7 @@ from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.protocol import Learner
 from kernelweave.learners.square import Square
 from kernelweave.learners.squared_hinge import SquaredHinge
+from kernelweave.learners.unbiased import UnbiasedSquaredHinge
 
 __all__ = [
     "Discriminant",
@@ -26,4 +27,5 @@ __all__ = [
     "OneVsRest",
     "Square",
     "SquaredHinge",
+    "UnbiasedSquaredHinge",
 ]

@@ -2,8 +2,9 @@
 
 from kernelweave.experiments.views.bands import Bands
 from kernelweave.experiments.views.bars import Bars
+from kernelweave.experiments.views.means import Means
 from kernelweave.experiments.views.scores import Scores
 from kernelweave.experiments.views.times import Times
 from kernelweave.experiments.views.weights import Weights
 
-__all__ = ["Bands", "Bars", "Scores", "Times", "Weights"]
+__all__ = ["Bands", "Bars", "Means", "Scores", "Times", "Weights"]

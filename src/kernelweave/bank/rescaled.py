@@ -1,0 +1,67 @@
+"""A fitted bank whose kernels are scaled once more, by a rule that a method asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from kernelweave._typing import Indices, Matrix
+from kernelweave.bank.protocol import FittedKernels
+from kernelweave.kernels import Scaling
+from kernelweave.kernels.fitted_scaling import FittedScaling, Side
+
+
+@dataclass(frozen=True)
+class RescaledKernels:
+    """Fitted kernels with one more scaling, learnt on their training matrices when those are first made."""
+
+    fitted: FittedKernels
+    scaling: Scaling
+    learnt: list[FittedScaling] = field(default_factory=list, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.fitted.names
+
+    @property
+    def n_samples(self) -> int:
+        return self.fitted.n_samples
+
+    def __len__(self) -> int:
+        return len(self.fitted)
+
+    def grams(self) -> Iterator[Matrix]:
+        """Yield the scaled training matrices in order; each is the caller's own."""
+        for m, K in enumerate(self.fitted.grams()):
+            if m == len(self.learnt):
+                self.learnt.append(self.scaling.fit(K))
+            yield self.learnt[m].train(K)
+
+    def for_prediction(self) -> RescaledKernels:
+        return replace(self, fitted=self.fitted.for_prediction())
+
+    def cross(
+        self, X: Any, which: Indices | None = None, columns: Indices | None = None
+    ) -> Iterator[tuple[int, Matrix]]:
+        """Yield (m, scaled kernel m of the rows of X against the training samples)."""
+        for m, K in self.fitted.cross(X, which=which):
+            rows = self.learnt[m].rows(K)
+            yield m, rows if columns is None else rows[:, columns]
+
+    def between(self, X: Any, Z: Any, which: Indices | None = None) -> Iterator[tuple[int, Matrix]]:
+        """Yield (m, scaled kernel m between two sets of new samples)."""
+        every = np.arange(len(self)) if which is None else which
+        for m in every:
+            one = np.array([m])
+            (_, K), (_, left), (_, right) = (
+                next(iter(answer))
+                for answer in (
+                    self.fitted.between(X, Z, which=one),
+                    self.fitted.cross(X, which=one),
+                    self.fitted.cross(Z, which=one),
+                )
+            )
+            yield int(m), self.learnt[m].between(K, Side(left, None), Side(right, None))

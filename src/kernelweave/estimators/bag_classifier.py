@@ -1,0 +1,153 @@
+"""What classifiers of bags share: reading them, a threshold by cross-validation, scores of instances."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.model_selection import StratifiedKFold
+
+from kernelweave._threads import blas_threads
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.bank.bags import Bags, as_bags
+from kernelweave.estimators.ambiguous import AmbiguousEstimator, is_balanced, point_scores
+from kernelweave.estimators.inputs import check_input, is_precomputed
+from kernelweave.estimators.parameters import check_count
+from kernelweave.estimators.progress import count_bar
+from kernelweave.estimators.targets import encode_labels, sample_weights
+from kernelweave.methods.bag_machines import BagFit
+
+Members = Sequence[Indices]
+
+
+class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
+    """A classifier of bags: instances are scored, a bag by pooling its instances, and a threshold cuts."""
+
+    def pool(self, values: Vector) -> float:
+        """Return the value of a bag from those of its instances: the highest."""
+        return float(values.max())
+
+    @abstractmethod
+    def _train(self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector) -> BagFit:
+        """Train on some bags, ``members`` being rows of the kernels of all instances."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from bags (`Bags`, or a list of arrays of instances) and one label per bag."""
+        self._check_parameters()
+        bags = self._read(X, reset=True)
+        self.classes_, index = encode_labels(y, len(bags))
+        if self.classes_.size != 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: bags have 2 "
+                f"classes, got {self.classes_.size}; use scikit-learn's OneVsRestClassifier for more."
+            )
+        signs = np.where(index == 1, 1.0, -1.0)
+        prices = self.C * sample_weights(sample_weight, self.class_weight, self.classes_, index)
+        fitted = self._fit_bank(bags.instances)
+        self.centered_ = self._centres(signs)
+        with blas_threads(1), count_bar(self.verbose, "folds") as tick:
+            kernels, grams = self._kernels(fitted, self.centered_)
+            self.threshold_ = self._threshold(grams, bags.members, signs, prices, tick)
+            fit = self._train(grams, bags.members, signs, prices)
+            values = fit.values(grams, np.arange(int(bags.sizes.sum())))
+        self.intercept_ = np.array([fit.intercept - self.threshold_])
+        self.point_coef_ = fit.coef[None]
+        self.bank_ = kernels.for_prediction()
+        self.kernel_names_ = fitted.names
+        self._keep_fit(fit, bags, signs, values)
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return one score per bag, above zero for ``classes_[1]``."""
+        bags, values = self._values(X)
+        return np.array([self.pool(part) for part in bags.split(values)])
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each bag."""
+        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+
+    def instance_decision_function(self, X: Any) -> list[Vector]:
+        """Return the scores of the instances, one array per bag."""
+        bags, values = self._values(X)
+        return bags.split(values)
+
+    def predict_instances(self, X: Any) -> list[AnyArray]:
+        """Return the class of each instance, one array per bag."""
+        return [self.classes_[(part > 0).astype(int)] for part in self.instance_decision_function(X)]
+
+    def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
+        """Return the learnt kernel between the instances of bags X and Z (None: the training ones)."""
+        X = as_bags(X).instances
+        return super().combined_kernel(X, None if Z is None else as_bags(Z).instances)
+
+    def _read(self, X: Any, *, reset: bool) -> Bags:
+        if is_precomputed(self.bank):
+            raise ValueError(
+                "Bags hold instances, not kernel values: bank='precomputed' does not work; use a KernelBank."
+            )
+        bags = as_bags(X)
+        bags.instances = check_input(self, bags.instances, reset=reset)
+        return bags
+
+    def _values(self, X: Any) -> tuple[Bags, Vector]:
+        self._require_fit()
+        bags = self._read(X, reset=False)
+        values = point_scores(self.bank_, bags.instances, self.point_coef_)[:, 0] + self.intercept_[0]
+        return bags, values
+
+    def _check_parameters(self) -> None:
+        self._check_common()
+        if self.threshold not in ("cv", "zero"):
+            raise ValueError(f"threshold must be 'cv' or 'zero'; got {self.threshold!r}.")
+        if self.cv is None or self.cv == 1:
+            raise ValueError(f"cv must be a number of folds of at least 2; got {self.cv!r}.")
+        check_count("cv", self.cv)
+
+    def _centres(self, signs: Vector) -> bool:
+        if isinstance(self.centering, str) and self.centering == "auto":
+            return is_balanced(float((signs > 0).mean()))
+        if not isinstance(self.centering, bool | np.bool_):
+            raise ValueError(f"centering must be 'auto', True or False; got {self.centering!r}.")
+        return bool(self.centering)
+
+    def _threshold(
+        self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector, tick: Any
+    ) -> float:
+        """Return the cut with fewest errors on scores of bags that were left out of training."""
+        rare = int(min((signs > 0).sum(), (signs < 0).sum()))
+        if self.threshold == "zero" or rare < 2:
+            return 0.0
+        scores = np.empty(signs.size)
+        folds = StratifiedKFold(min(self.cv, rare), shuffle=True, random_state=self.random_state)
+        for kept, held in folds.split(signs, signs):
+            fit = self._train(grams, [members[bag] for bag in kept], signs[kept], prices[kept])
+            scores[held] = [self.pool(fit.values(grams, members[bag])) for bag in held]
+            tick(folds.get_n_splits() + 1)
+        return best_cut(scores, signs, prices)
+
+    def _keep_fit(self, fit: BagFit, bags: Bags, signs: Vector, values: Vector) -> None:  # noqa: ARG002
+        """Set what else was learnt; ``values`` are those of the instances."""
+        result = fit.result
+        self.certificate_ = result.certificate
+        self.duality_gap_, self.objective_ = result.certificate.relative_gap, result.certificate.upper
+        self.n_iter_ = fit.n_machines
+
+
+def best_cut(scores: Vector, signs: Vector, weight: Vector) -> float:
+    """Return the threshold with the least weight of errors; of several the one in the widest gap."""
+    order = np.argsort(scores)
+    scores, signs, weight = scores[order], signs[order], weight[order]
+    # Cut k puts the k lowest scores on the negative side.
+    missed = np.concatenate([[0.0], np.cumsum(weight * (signs > 0))])
+    wrong = np.concatenate([np.cumsum((weight * (signs < 0))[::-1])[::-1], [0.0]])
+    spread = float(scores[-1] - scores[0]) or 1.0
+    ends = np.concatenate([[scores[0] - spread], scores, [scores[-1] + spread]])
+    gaps = np.diff(ends)
+    errors = np.where(gaps > 0.0, missed + wrong, np.inf)  # no cut between equal scores
+    least = np.flatnonzero(errors <= errors.min() * (1 + 1e-12))
+    inner = least[(least > 0) & (least < scores.size)]
+    cut = (inner if inner.size else least)[np.argmax(gaps[inner if inner.size else least])]
+    return float(0.5 * (ends[cut] + ends[cut + 1]))

@@ -1,0 +1,117 @@
+"""Labels of which some are missing, and how many of the missing ones are positive."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, column_or_1d
+
+from kernelweave._typing import AnyArray, Indices, Matrix
+
+UNLABELLED = -1
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Bounds on the number of positives among samples without label."""
+
+    fewest: int
+    most: int
+    n: int
+
+    @property
+    def share(self) -> float:
+        return 0.5 * (self.fewest + self.most) / max(self.n, 1)
+
+    def with_more(self, extra: int) -> Counts:
+        """Return the same shares of more samples."""
+        n = self.n + extra
+        low, high = self.fewest / max(self.n, 1), self.most / max(self.n, 1)
+        return Counts(round(low * n), round(high * n), n)
+
+
+def split_labels(y: Any, n_samples: int) -> tuple[AnyArray, AnyArray]:
+    """Return the classes and, per sample, the index of its class, −1 where it has no label."""
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    if y.shape[0] != n_samples:
+        raise ValueError(f"X has {n_samples} samples but y has {y.shape[0]} labels; they must agree.")
+    missing = unlabelled(y)
+    if missing.all():
+        raise ValueError(
+            "All samples are unlabelled (-1), but the classifier needs some labels of at least 2 classes; "
+            "MKLClusterer groups samples without any."
+        )
+    labels = y[~missing]
+    if labels.dtype == object and all(isinstance(label, str) for label in labels):
+        labels = labels.astype(str)
+    check_classification_targets(labels)
+    classes, told = np.unique(labels, return_inverse=True)
+    if classes.size < 2:
+        raise ValueError(
+            f"The classifier needs labelled samples of at least 2 classes, but y has 1 class only: "
+            f"{classes.tolist()}; -1 marks unlabelled samples and is not a class, use 0 and 1."
+        )
+    index = np.full(y.shape[0], UNLABELLED)
+    index[~missing] = told
+    return classes, index
+
+
+def unlabelled(y: AnyArray) -> AnyArray:
+    """Return where there is no label: the number −1, also among words, where numpy may have made it '-1'."""
+    if y.dtype.kind in "OUS":
+        return np.array([label == UNLABELLED or label == str(UNLABELLED) for label in y.tolist()], dtype=bool)
+    return np.asarray(y == UNLABELLED)
+
+
+def class_share(known: Matrix, told: Indices) -> float:
+    """Return the share of positives, or of the average class beyond two."""
+    return float((known[told] > 0).mean())
+
+
+def balance_counts(balance: Any, classes: AnyArray, index: AnyArray, column: int, n: int) -> Counts:
+    """Return how many of the n unlabelled samples may be positive in one binary problem."""
+    binary = classes.size == 2
+    positive = 1 if binary else column
+    told = index[index >= 0]
+    given = balance
+    if isinstance(balance, Mapping):
+        label = classes[positive]
+        if label not in balance:
+            raise ValueError(f"balance has no share for class {label!r}; it has {list(balance)}.")
+        given = balance[label]
+    elif not binary and not (isinstance(balance, str) and balance == "auto"):
+        raise ValueError(
+            f"Beyond 2 classes balance is 'auto' or a mapping from class to share; got {balance!r}."
+        )
+    if isinstance(given, str) and given == "auto":
+        return estimated_counts(int((told == positive).sum()), told.size, n)
+    return share_counts("balance", given, n)
+
+
+def estimated_counts(n_positive: int, n_told: int, n: int) -> Counts:
+    """Return the counts among n within one standard error of the share that the labelled samples show."""
+    share = n_positive / n_told
+    error = math.sqrt(share * (1.0 - share) / n_told)
+    low, high = max(0.0, share - error), min(1.0, share + error)
+    return Counts(round(low * n), round(high * n), n)
+
+
+def share_counts(name: str, share: Any, n: int) -> Counts:
+    """Return the bounds that a share, or an interval of shares, puts on a count among n."""
+    pair = tuple(share) if isinstance(share, tuple | list) else (share, share)
+    numbers = len(pair) == 2 and all(isinstance(s, Real) and not isinstance(s, bool) for s in pair)
+    if not numbers or not 0.0 < pair[0] <= pair[1] < 1.0:
+        raise ValueError(
+            f"{name} must be a share of positives above 0 and below 1, or an interval such as (0.4, 0.6); "
+            f"got {share!r}."
+        )
+    return Counts(round(pair[0] * n), round(pair[1] * n), n)

@@ -1,0 +1,150 @@
+"""Multi-instance baselines with many kernels: labels or instances guessed, a machine trained, repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.geometry import WeightGeometry
+from kernelweave.gram import DenseGrams
+from kernelweave.learners import Learner
+from kernelweave.solvers import Newton, Result
+
+Members = Sequence[Indices]
+
+
+@dataclass(frozen=True)
+class BagFit:
+    """f(x) = Σ_m coef_m · k_m(x) + intercept on instances: one row of coefficients per kernel."""
+
+    coef: Matrix
+    intercept: float
+    result: Result
+    n_rounds: int = 1
+    n_machines: int = 0
+
+    def values(self, grams: Sequence[Matrix], rows: Indices) -> Vector:
+        """Return the decision values of these instances."""
+        parts = [K[rows] @ c for K, c in zip(grams, self.coef, strict=True) if c.any()]
+        return np.asarray(
+            np.sum(parts, axis=0) + self.intercept if parts else np.full(rows.size, self.intercept)
+        )
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """The machine that all baselines train: any learner on any set of kernel weights."""
+
+    learner: Learner
+    geometry: WeightGeometry
+    tol: float = 1e-3
+    max_iter: int | None = None
+
+    def train(self, grams: Sequence[Matrix], A: sparse.csr_array, y: Vector, weight: Vector) -> BagFit:
+        """Train on samples that are mixtures of instances, one row of A each."""
+        stack = DenseGrams([np.asarray(A @ np.asarray(A @ K).T) for K in grams], centre=self.learner.has_bias)
+        solver = Newton(tol=self.tol, max_iter=self.max_iter)
+        result = solver.solve(stack, y, self.learner, self.geometry, weight=weight)
+        v, margin = result.machine.coef, float(result.machine.margin)
+        coef = result.eta[:, None] * np.asarray(A.T @ v) / margin
+        intercept = float(result.machine.intercept - stack.offset(result.eta, v)) / margin
+        return BagFit(coef, intercept, result, n_machines=result.n_iter)
+
+
+class BagMachine(Protocol):
+    """From kernels of the instances and labelled bags to decision values of instances."""
+
+    def fit(self, grams: Sequence[Matrix], members: Members, signs: Vector, weight: Vector) -> BagFit:
+        """Train on these bags; ``members`` are rows of the kernels."""
+
+
+def single_instance(
+    trainer: Trainer, grams: Sequence[Matrix], members: Members, signs: Vector, weight: Vector
+) -> BagFit:
+    """Give every instance the label of its bag (SIL)."""
+    owner = np.repeat(np.arange(len(members)), [len(m) for m in members])
+    return trainer.train(grams, picks(np.concatenate(members), grams), signs[owner], weight[owner])
+
+
+def set_kernel(
+    trainer: Trainer, grams: Sequence[Matrix], members: Members, signs: Vector, weight: Vector
+) -> BagFit:
+    """Represent every bag by the mean of its instances: the set kernel divided by both sizes."""
+    return trainer.train(grams, means(members, grams), signs, weight)
+
+
+def guessed_labels(
+    trainer: Trainer,
+    grams: Sequence[Matrix],
+    members: Members,
+    signs: Vector,
+    weight: Vector,
+    max_rounds: int = 20,
+) -> BagFit:
+    """Relabel the instances of positive bags by the machine, at least one positive each (mi-SVM)."""
+    rows = np.concatenate(members)
+    owner = np.repeat(np.arange(len(members)), [len(m) for m in members])
+    A, y, seen = picks(rows, grams), signs[owner].copy(), set()
+    machines, n_rounds = 0, 0
+    places = [np.flatnonzero(owner == bag) for bag in range(len(members))]
+    for _ in range(max_rounds):
+        fit = trainer.train(grams, A, y, weight[owner])
+        machines, n_rounds = machines + fit.n_machines, n_rounds + 1
+        values = fit.values(grams, rows)
+        y_new = np.where((signs[owner] > 0) & (values > 0.0), 1.0, -1.0)
+        for bag in np.flatnonzero(signs > 0):
+            y_new[places[bag][values[places[bag]].argmax()]] = 1.0
+        if np.array_equal(y_new, y) or y_new.tobytes() in seen:
+            break
+        seen.add(y.tobytes())
+        y = y_new
+    return BagFit(fit.coef, fit.intercept, fit.result, n_rounds, machines)
+
+
+def guessed_witnesses(
+    trainer: Trainer,
+    grams: Sequence[Matrix],
+    members: Members,
+    signs: Vector,
+    weight: Vector,
+    max_rounds: int = 20,
+) -> BagFit:
+    """Represent a positive bag by its highest instance, starting from its mean (MI-SVM)."""
+    positive, others = np.flatnonzero(signs > 0).tolist(), np.flatnonzero(signs < 0).tolist()
+    negative = np.concatenate([members[bag] for bag in others])
+    owner = np.repeat(others, [len(members[bag]) for bag in others])
+    y = np.concatenate([np.ones(len(positive)), -np.ones(negative.size)])
+    C = np.concatenate([weight[positive], weight[owner]])
+    first = means([members[bag] for bag in positive], grams)
+    chosen: AnyArray | None = None
+    seen: set[bytes] = set()
+    machines, n_rounds = 0, 0
+    for _ in range(max_rounds):
+        top = first if chosen is None else picks(chosen, grams)
+        fit = trainer.train(grams, sparse.vstack([top, picks(negative, grams)], format="csr"), y, C)
+        machines, n_rounds = machines + fit.n_machines, n_rounds + 1
+        best = np.array([members[bag][fit.values(grams, members[bag]).argmax()] for bag in positive])
+        if best.tobytes() in seen:
+            break
+        seen.add(best.tobytes())
+        chosen = best
+    return BagFit(fit.coef, fit.intercept, fit.result, n_rounds, machines)
+
+
+def picks(rows: Indices, grams: Sequence[Matrix]) -> sparse.csr_array:
+    """Return the rows that take single instances."""
+    n = len(rows)
+    return sparse.csr_array((np.ones(n), (np.arange(n), rows)), shape=(n, len(grams[0])))
+
+
+def means(members: Members, grams: Sequence[Matrix]) -> sparse.csr_array:
+    """Return the rows that take the mean of each bag."""
+    sizes = np.array([len(m) for m in members])
+    owner = np.repeat(np.arange(len(members)), sizes)
+    data = (1.0 / sizes)[owner]
+    return sparse.csr_array((data, (owner, np.concatenate(members))), shape=(len(members), len(grams[0])))

@@ -1,0 +1,70 @@
+"""The squared-hinge machine without intercept: what every learner promises, against a conic program."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from tests.reference.cones import factor, solve
+from tests.reference.problems import random_problem
+
+from kernelweave.learners import UnbiasedSquaredHinge
+
+
+def conic(K, y, C):
+    """Return the dual optimum; samples of price zero are left out."""
+    used = C > 0
+    L, a = factor(K[np.ix_(used, used)]), cp.Variable(int(used.sum()), nonneg=True)
+    gain = cp.sum(a) - cp.sum(cp.multiply(0.5 / C[used], cp.square(a)))
+    return solve(cp.Problem(cp.Maximize(gain - cp.sum_squares(L.T @ cp.multiply(y[used], a)) / 2)))
+
+
+@pytest.fixture(params=[0, 1])
+def problem(request):
+    Ks, y = random_problem(request.param, n=40, M=4)
+    return sum(Ks) / 4, y
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_the_two_bounds_enclose_the_optimum(problem, C):
+    K, y = problem
+    weight = np.linspace(0.0, 2.0, y.size)  # one sample of weight zero
+    optimum = conic(K, y, C * weight)
+    for tol in (1e-1, 1e-8):
+        machine = UnbiasedSquaredHinge(C).solve(K, y, weight, tol=tol)
+        assert machine.dual - 1e-7 * optimum <= optimum <= machine.primal + 1e-7 * optimum
+        assert machine.relative_gap <= tol
+    assert machine.coef[0] == 0.0
+    assert (y * machine.coef >= 0).all()
+    xi = np.maximum(0.0, 1.0 - y * (K @ machine.coef))
+    np.testing.assert_allclose(y * machine.coef, C * weight * xi, atol=1e-6)
+
+
+def test_starts_change_nothing_but_the_way(problem, rng):
+    K, y = problem
+    cold = UnbiasedSquaredHinge(10.0).solve(K, y, tol=1e-10)
+    for warm in (50.0 * rng.normal(size=y.size), cold.coef, np.zeros(y.size)):
+        assert UnbiasedSquaredHinge(10.0).solve(K, y, warm=warm, tol=1e-10).dual == pytest.approx(cold.dual)
+    narrow = UnbiasedSquaredHinge(10.0).solve(K.astype(np.float32), y, tol=1e-5)
+    assert narrow.dual == pytest.approx(cold.dual, rel=1e-4)
+
+
+def test_energies_and_curvature_are_slopes(problem, rng):
+    K, y = problem
+    D = [(lambda A: A @ A.T / y.size)(rng.normal(size=(y.size, 3))) for _ in range(2)]
+    learner, step = UnbiasedSquaredHinge(10.0), 1e-5
+    machine = learner.solve(K, y, tol=1e-14)
+    H = machine.curvature(K, np.stack([d @ machine.coef for d in D]))
+    for j, d in enumerate(D):
+        ahead, behind = (learner.solve(K + s * step * d, y, tol=1e-14) for s in (1, -1))
+        slope = (ahead.dual - behind.dual) / (2 * step)
+        assert slope == pytest.approx(-0.5 * machine.coef @ d @ machine.coef, rel=1e-4)
+        bend = [
+            0.5 * (b.coef @ e @ b.coef - a.coef @ e @ a.coef) / (2 * step)
+            for e in D
+            for a, b in [(ahead, behind)]
+        ]
+        np.testing.assert_allclose(H[:, j], bend, rtol=1e-2, atol=1e-6)
+
+
+def test_a_bad_price_is_refused():
+    with pytest.raises(ValueError, match="C must be"):
+        UnbiasedSquaredHinge(C=-1.0).solve(np.eye(2), np.ones(2))

@@ -1,0 +1,95 @@
+"""Weak labels as conic programs: input-output kernel learning, straight from its text."""
+
+from itertools import product
+
+import cvxpy as cp
+import numpy as np
+from tests.reference.cones import factor, solve
+
+
+def group_norm_support(lengths, theta):
+    """Return max of e'lengths over sum e <= 1, 0 <= e <= theta, as a convex expression, by duality."""
+    tau = cp.Variable(nonneg=True)
+    return tau + theta * cp.sum(cp.pos(lengths - tau))
+
+
+def inner_optimum(Ks, groups, C, theta):
+    """Return max over alpha >= 0 of 1'alpha - sum alpha^2/2C - support(h), C form.
+
+    ``Ks`` are the input-output kernels, formed entry by entry, ``groups`` lists of their indices.
+    """
+    n = len(C)
+    alpha, h = cp.Variable(n, nonneg=True), cp.Variable(len(Ks))
+    constraints = [cp.sum_squares(factor(K).T @ alpha) / 2 <= h[k] for k, K in enumerate(Ks)]
+    lengths = cp.hstack([cp.norm(h[list(group)]) for group in groups])
+    gain = cp.sum(alpha) - cp.sum(cp.multiply(0.5 / C, cp.square(alpha)))
+    return solve(cp.Problem(cp.Maximize(gain - group_norm_support(lengths, theta)), constraints))
+
+
+def inner_optimum_nu(Ks, groups, C, theta):
+    """Return the nu form of the thesis: 1'alpha = 1 and no linear term."""
+    n = len(C)
+    alpha, h = cp.Variable(n, nonneg=True), cp.Variable(len(Ks))
+    constraints = [cp.sum_squares(factor(K).T @ alpha) / 2 <= h[k] for k, K in enumerate(Ks)]
+    constraints.append(cp.sum(alpha) == 1)
+    lengths = cp.hstack([cp.norm(h[list(group)]) for group in groups])
+    gain = -cp.sum(cp.multiply(0.5 / C, cp.square(alpha)))
+    return solve(cp.Problem(cp.Maximize(gain - group_norm_support(lengths, theta)), constraints))
+
+
+def full_optimum(Ks, candidates, C):
+    """Return the hard-margin optimum over all groups that take any candidate for each kernel.
+
+    max over alpha of g - sqrt(sum_m max over y of h_m(y)^2).
+    """
+    alpha, top = cp.Variable(len(C), nonneg=True), cp.Variable(len(Ks))
+    constraints = [
+        cp.sum_squares((factor(K).T * y) @ alpha) / 2 <= top[m]
+        for (m, K), y in product(enumerate(Ks), candidates)
+    ]
+    gain = cp.sum(alpha) - cp.sum(cp.multiply(0.5 / C, cp.square(alpha)))
+    return solve(cp.Problem(cp.Maximize(gain - cp.norm(top)), constraints))
+
+
+def block_updates(cases, T, M):
+    """Return, per case (norms, theta), the least sum of norms^2 / (2 d) over the capped groups of d.
+
+    The cases share nothing, so one program holds all of them. Each is filled up to T groups of M with norms
+    of zero, which cost nothing wherever they are.
+    """
+    squares, caps = np.zeros((len(cases), T, M)), np.array([theta for _, theta in cases])
+    for place, (norms, _) in enumerate(cases):
+        squares[place, : norms.shape[0], : norms.shape[1]] = norms**2 / 2
+    squares = squares.reshape(-1, M)
+    d = cp.Variable(squares.shape)
+    lengths = cp.reshape(cp.norm(d, axis=1), (len(cases), T), order="C")
+    costs = cp.multiply(squares, cp.inv_pos(d))
+    constraints = [cp.sum(lengths, axis=1) <= 1, lengths <= np.tile(caps[:, None], T)]
+    solve(cp.Problem(cp.Minimize(cp.sum(costs)), constraints))
+    return costs.value.reshape(len(cases), -1).sum(axis=1)
+
+
+def best_labeling(K, alpha, candidates):
+    """Return the largest sum over i, j of alpha_i alpha_j y_i y_j K_ij, by looking at every labeling."""
+    n = len(alpha)
+    return max(
+        sum(alpha[i] * alpha[j] * y[i] * y[j] * K[i, j] for i in range(n) for j in range(n))
+        for y in candidates
+    )
+
+
+def input_output_kernel(K, y):
+    """Return K ∘ yy', entry by entry."""
+    n = len(y)
+    return np.array([[K[i, j] * y[i] * y[j] for j in range(n)] for i in range(n)])
+
+
+def bag_kernel(K, chosen, signs):
+    """Return the mean kernel value over the chosen instances of two bags, times both signs."""
+    n = len(chosen)
+    return np.array(
+        [
+            [signs[a] * signs[b] * np.mean([K[i, j] for i in chosen[a] for j in chosen[b]]) for b in range(n)]
+            for a in range(n)
+        ]
+    )
