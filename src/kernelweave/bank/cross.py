@@ -37,8 +37,8 @@ def layered_scores(fitted: FittedKernels, X: Any, eta: Matrix, coef: AnyArray, c
     """
     active = np.flatnonzero(eta.any(axis=0))
     parts = []
-    for rows in _slices(fitted, X):
-        total = np.zeros((_n_rows(rows), coef.shape[1]))
+    for rows in slices(fitted, X):
+        total = np.zeros((n_rows(rows), coef.shape[1]))
         for m, K in fitted.cross(rows, which=active, columns=columns):
             total += eta[:, m] * (K @ coef[m].T)
         parts.append(total)
@@ -52,8 +52,8 @@ def contributions(fitted: FittedKernels, X: Any, coef: AnyArray, columns: Indice
     """
     active = np.flatnonzero(coef.any(axis=(0, 2)))
     parts = []
-    for rows in _slices(fitted, X):
-        found = np.zeros((_n_rows(rows), *coef.shape[:2]))
+    for rows in slices(fitted, X):
+        found = np.zeros((n_rows(rows), *coef.shape[:2]))
         for m, K in fitted.cross(rows, which=active, columns=columns):
             found[:, :, m] = K @ coef[:, m].T
         parts.append(found)

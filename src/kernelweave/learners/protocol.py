@@ -21,10 +21,6 @@ class Learner(Protocol):
         """Raise ValueError when the parameters do not fit the labels and weights."""
         ...
 
-    def for_columns(self) -> Learner:
-        """Return the learner of several targets at once, one column each, on the same kernel."""
-        ...
-
     def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
         """Return the machine with these coefficients, whose decision values K v are f."""
         ...
@@ -38,4 +34,13 @@ class Learner(Protocol):
         tol: float = 1e-3,
     ) -> Machine:
         """Solve for the Gram K from the coefficients ``warm`` until the relative gap is at most tol."""
+        ...
+
+
+@runtime_checkable
+class TakesColumns(Learner, Protocol):
+    """A learner that can take several targets at once."""
+
+    def for_columns(self) -> Learner:
+        """Return the learner of several targets at once, one column each, on the same kernel."""
         ...

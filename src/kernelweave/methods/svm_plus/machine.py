@@ -31,7 +31,7 @@ class Terms:
         return float(self.C[self.corrected].sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlusMachine(Machine):
     """One solved SVM+: ``coef`` has the columns v = α∘y and e = α + β − C (0 without privileged features).
 
