@@ -35,6 +35,10 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self._require_fit("calibration_")
         return self.calibration_.predict_proba(as_one_array(X))  # type: ignore[no-any-return]
 
+    def _shaped(self, values: AnyArray) -> AnyArray:
+        """Return values per sample and problem as `decision_function` does: one column for two classes."""
+        return np.asarray(values[:, 0] if self.classes_.size == 2 else values)
+
 
 def winners(values: AnyArray, classes: AnyArray) -> AnyArray:
     """Return the class that each row of decision values speaks for."""
