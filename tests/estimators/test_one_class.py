@@ -96,6 +96,11 @@ def test_other_solvers_agree(kernels):
 
 def test_a_path_walks_the_share_and_the_geometry(kernels):
     model = OneClassMKL("precomputed", geometry=LpBall(2.0), tol=1e-6)
+    walk = path(model, kernels, None, param="nu", values=[0.5, 0.2])
+    for one, nu in zip(walk.models, walk.values, strict=True):
+        alone = OneClassMKL("precomputed", nu=nu, tol=1e-6).fit(kernels)
+        np.testing.assert_allclose(one.score_samples(kernels), alone.score_samples(kernels), atol=1e-3)
+    assert np.isnan(walk.train_score).all()
     with pytest.raises(ValueError, match="OneClassMKL begin with geometry__ or nu; got 'learner__nu'"):
         path(model, kernels, None, param="learner__nu", values=[0.1])
 

@@ -6,7 +6,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from tests.reference.problems import random_problem
 from tests.reference.targets import fisher_value, target_optimum
 
-from kernelweave import FisherMKLClassifier, KernelBank, MKLClassifier
+from kernelweave import FisherMKLClassifier, KernelBank, MKLClassifier, path
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian, Linear, Polynomial, UnitTrace
 from kernelweave.learners import Fisher, Square
@@ -232,3 +232,12 @@ def test_unit_trace_is_the_default_of_the_default_bank(rng):
     model = FisherMKLClassifier().fit(X, y)
     same = FisherMKLClassifier(KernelBank.distances(scaling=UnitTrace())).fit(X, y)
     np.testing.assert_array_equal(model.kernel_weights_, same.kernel_weights_)
+
+
+@pytest.mark.parametrize(("param", "values"), [("p", [4.0, 2.0, 1.0]), ("reg", [1e-1, 1e-2, 1e-3])])
+def test_a_path_walks_the_norm_and_the_ridge(problem, param, values):
+    Ks, y = problem
+    walk = path(FisherMKLClassifier("precomputed"), Ks, y, param=param, values=values)
+    for value, model in zip(values, walk.models, strict=True):
+        assert model.objective_ == pytest.approx(fit(Ks, y, **{param: value}).objective_, rel=2e-6)
+        np.testing.assert_allclose(model.transform(Ks).mean(), 0.0, atol=1e-10)

@@ -12,6 +12,7 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.targets import plain_weights
+from kernelweave.estimators.task import Solved, Task
 from kernelweave.geometry import LpBall
 from kernelweave.learners import OneClass
 from kernelweave.solvers import Newton
@@ -97,9 +98,7 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the weights and the machine from samples X; y is not read."""
         self._check_parameters()
-        self._fit(X, y, sample_weight)
-        self.offset_ = -float(self.intercept_[0])
-        return self
+        return self._fit(X, y, sample_weight)
 
     def score_samples(self, X: Any) -> Vector:
         """Return how typical each sample is, larger for those well inside."""
@@ -112,6 +111,10 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
     def predict(self, X: Any) -> AnyArray:
         """Return 1 for inliers and −1 for outliers."""
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+    def _keep(self, task: Task, solved: list[Solved]) -> None:
+        super()._keep(task, solved)
+        self.offset_ = -float(self.intercept_[0])
 
     @property
     def _learner(self) -> OneClass:

@@ -22,7 +22,7 @@ class Path:
     """Solutions along a grid: one row of ``kernel_weights`` and one certificate per value.
 
     ``train_score`` and ``test_score`` are what ``score`` of the model says; the latter is NaN where no test
-    samples were given.
+    samples were given, and both are for models without a ``score``, such as outlier detectors.
     ``machines`` counts the machines solved for each value.
     """
 
@@ -136,7 +136,11 @@ def path(
         kernel_weights=weights,
         certificates=tuple(m.certificate_ for m in models),
         machines=tuple(m.n_iter_ for m in models),
-        train_score=np.array([m.score(X, y) for m in models]),
-        test_score=np.array([np.nan if X_test is None else m.score(X_test, y_test) for m in models]),
+        train_score=np.array([_score(m, X, y) for m in models]),
+        test_score=np.array([np.nan if X_test is None else _score(m, X_test, y_test) for m in models]),
         models=tuple(models),
     )
+
+
+def _score(model: MKLModel, X: Any, y: Any) -> float:
+    return float(model.score(X, y)) if hasattr(model, "score") else np.nan
