@@ -28,7 +28,7 @@ def learnt(estimator: Any) -> dict[str, Any]:
 class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator over a bank of kernels."""
 
-    # Whether a sample may lack views: rows of NaN.
+    # Whether a sample may lack views: rows of NaN. scikit-learn's tag means NaN anywhere, which is not allowed.
     accepts_gaps: ClassVar[bool] = False
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {}
 
@@ -67,6 +67,5 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.pairwise = precomputed
         tags.input_tags.three_d_array = precomputed
         tags.input_tags.two_d_array = not precomputed
-        tags.input_tags.allow_nan = self.accepts_gaps
         tags.input_tags.sparse = not precomputed  # as far as the kernels take it; they say so if not
         return tags

@@ -216,13 +216,17 @@ EXPERIMENTS = (
             name="sa-corrupted",
             draw=Swapped(),
             methods=SIMULATED,
-            C=(0.1, 1.0, 10.0, 100.0),
+            C=(10.0,),
             splits=20,
             quick={"split": (0, 1)},
         ),
         views=(
             Accuracies(Swapped().tasks, tuple(SIMULATED), "ℓ2", {}),
             Means("auc", "AUC of the switches for the swapped entries", Swapped().tasks[:2]),
+        ),
+        differences=(
+            "C = 10 for all. With C chosen by cross-validation from 0.1 to 100 both are near the top on clean "
+            "test samples, 99.6 for ℓ2 and 99.8 switched (difference 0.15 ± 0.15 over the same 20 splits).",
         ),
     ),
     Experiment(
