@@ -88,6 +88,12 @@ class Bags:
         raise TypeError(f"{self!r} are sets of instances, not one array; bags.instances is their table.")
 
 
+def is_bags(X: Any) -> bool:
+    """Return whether these are sets of instances, and not a table with one sample per row."""
+    several = isinstance(X, list | tuple) and (not X or np.ndim(X[0]) != 1 or hasattr(X[0], "columns"))
+    return isinstance(X, Bags) or several or getattr(X, "ndim", 2) == 3
+
+
 def as_bags(X: Any) -> Bags:
     """Return bags for Bags, a list of tables, a three-dimensional array, or a table of one-instance bags."""
     if isinstance(X, Bags):

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.bank.bags import Bags, as_bags
+from kernelweave.bank.bags import Bags, as_bags, is_bags
 from kernelweave.estimators.ambiguous import AmbiguousEstimator, is_balanced, point_scores
 from kernelweave.estimators.inputs import check_input, is_precomputed
 from kernelweave.estimators.parameters import check_count
@@ -67,7 +67,8 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each bag."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+        winners = (self.decision_function(X) > 0).astype(int)
+        return np.asarray(self.classes_[winners])
 
     def instance_decision_function(self, X: Any) -> list[Vector]:
         """Return the scores of the instances, one array per bag."""
@@ -76,7 +77,8 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
 
     def predict_instances(self, X: Any) -> list[AnyArray]:
         """Return the class of each instance, one array per bag."""
-        return [self.classes_[(part > 0).astype(int)] for part in self.instance_decision_function(X)]
+        values = self.instance_decision_function(X)
+        return [self.classes_[(part > 0).astype(int)] for part in values]
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return the learnt kernel between the instances of bags X and Z (None: the training ones)."""
@@ -88,9 +90,16 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
             raise ValueError(
                 "Bags hold instances, not kernel values: bank='precomputed' does not work; use a KernelBank."
             )
-        bags = as_bags(X)
-        bags.instances = check_input(self, bags.instances, reset=reset)
-        return bags
+        if is_bags(X):
+            bags = as_bags(X)[:]
+            bags.instances = check_input(self, bags.instances, reset=reset)
+            return bags
+        return as_bags(check_input(self, X, reset=reset))  # a table: every sample is a bag of its own
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
     def _values(self, X: Any) -> tuple[Bags, Vector]:
         self._require_fit()

@@ -1,0 +1,22 @@
+"""A published split on which the search for labelings once ended at the mirror image of the classes."""
+
+import numpy as np
+import pytest
+
+from kernelweave import KernelBank, SemiSupervisedMKLClassifier
+from kernelweave.datasets import load
+from kernelweave.errors import DataError
+from kernelweave.kernels import Gaussian
+
+
+def test_the_third_split_of_g241c_does_not_end_the_wrong_way_round():
+    try:
+        data = load("ssl_g241c")
+    except DataError as error:
+        pytest.skip(str(error))
+    truth = (data.y > 0).astype(int)
+    y = np.full(truth.size, -1)
+    told = data.extra["labeled_10"][2]
+    y[told] = truth[told]
+    model = SemiSupervisedMKLClassifier(KernelBank([Gaussian()]), max_rounds=3).fit(data.X, y)
+    assert np.mean(model.transduction_ == truth) > 0.8
