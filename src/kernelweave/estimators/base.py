@@ -28,7 +28,7 @@ def learnt(estimator: Any) -> dict[str, Any]:
 class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator over a bank of kernels."""
 
-    # Whether a sample may lack views: rows of NaN. scikit-learn's tag means NaN anywhere, which is not allowed.
+    # Whether a sample may lack views: rows of NaN. It is not scikit-learn's tag, which means NaN anywhere.
     accepts_gaps: ClassVar[bool] = False
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {}
 
