@@ -161,11 +161,15 @@ def test_centring_can_be_chosen(centering):
     assert np.mean(model.transduction_ == truth) > 0.8
 
 
-def test_centring_follows_the_balance():
-    X, y, _ = blobs()
-    assert SemiSupervisedMKLClassifier(BANK).fit(X, y).centered_
-    y[np.flatnonzero(y == 1)[1:]] = -1
-    assert not SemiSupervisedMKLClassifier(BANK).fit(X, y).centered_
+def test_centring_follows_the_balance_as_far_as_it_is_known():
+    X, y, _ = blobs(told=20)
+    few = y.copy()
+    few[np.flatnonzero(y == 1)[3:]], few[np.flatnonzero(y == 0)[7:]] = -1, -1
+    assert SemiSupervisedMKLClassifier(BANK, max_rounds=1).fit(X, y).centered_
+    assert SemiSupervisedMKLClassifier(BANK, max_rounds=1).fit(X, few).centered_  # 3 of 10 may be even
+    y[np.flatnonzero(y == 1)[2:]] = -1
+    assert not SemiSupervisedMKLClassifier(BANK, max_rounds=1).fit(X, y).centered_  # 2 of 12 are not
+    assert not SemiSupervisedMKLClassifier(BANK, max_rounds=1, balance=0.2).fit(X, few).centered_
 
 
 def test_clones_pickles_and_searches():

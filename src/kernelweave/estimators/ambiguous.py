@@ -23,9 +23,6 @@ from kernelweave.kernels import Centering, Chain, UnitMean
 from kernelweave.methods.ambiguity import Outcome
 from kernelweave.solvers import Certificate
 
-# A share of positives in this range counts as balanced: then kernels are centred, which replaces a bias.
-BALANCED = (0.35, 0.65)
-
 
 class AmbiguousEstimator(KernelEstimator):
     """An estimator that learns from candidates: parameters, kernels and learnt attributes in common."""
@@ -111,8 +108,3 @@ def point_scores(kernels: Any, X: Any, coef: AnyArray) -> Matrix:
             total += K @ coef[:, m].T
         parts.append(total)
     return np.concatenate(parts)
-
-
-def is_balanced(share: float) -> bool:
-    """Return whether about as many samples are positive as negative."""
-    return BALANCED[0] <= share <= BALANCED[1]

@@ -13,9 +13,10 @@ from sklearn.model_selection import StratifiedKFold
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.bags import Bags, as_bags, is_bags
-from kernelweave.estimators.ambiguous import AmbiguousEstimator, is_balanced, point_scores
+from kernelweave.estimators.ambiguous import AmbiguousEstimator, point_scores
 from kernelweave.estimators.inputs import check_input, is_precomputed
 from kernelweave.estimators.parameters import check_count
+from kernelweave.estimators.partial_labels import is_balanced
 from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.targets import encode_labels, sample_weights
 from kernelweave.methods.bag_machines import BagFit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -12,9 +12,11 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
-from kernelweave._typing import AnyArray, Indices, Matrix
+from kernelweave._typing import AnyArray, Matrix
 
 UNLABELLED = -1
+# A share of positives in this range counts as balanced: then kernels are centred, which replaces a bias.
+BALANCED = (0.35, 0.65)
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,21 @@ def unlabelled(y: AnyArray) -> AnyArray:
     return np.asarray(y == UNLABELLED)
 
 
-def class_share(known: Matrix, told: Indices) -> float:
-    """Return the share of positives, or of the average class beyond two."""
-    return float((known[told] > 0).mean())
+def may_be_balanced(known: Matrix, counts: Sequence[Counts]) -> bool:
+    """Return whether the classes may be of similar size, as far as the balance is known.
+
+    A few labels do not tell: three of ten positive do not exclude even classes, two of ten do.
+    """
+    if counts[0].n == 0:
+        return is_balanced(float((known > 0).mean()))
+    low = sum(count.fewest for count in counts) / sum(count.n for count in counts)
+    high = sum(count.most for count in counts) / sum(count.n for count in counts)
+    return low <= BALANCED[1] and high >= BALANCED[0]
+
+
+def is_balanced(share: float) -> bool:
+    """Return whether about as many samples are positive as negative."""
+    return BALANCED[0] <= share <= BALANCED[1]
 
 
 def balance_counts(balance: Any, classes: AnyArray, index: AnyArray, column: int, n: int) -> Counts:

@@ -11,10 +11,10 @@ from sklearn.model_selection import StratifiedKFold
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.estimators.ambiguous import AmbiguousEstimator, is_balanced, point_scores
+from kernelweave.estimators.ambiguous import AmbiguousEstimator, point_scores
 from kernelweave.estimators.inputs import check_input
 from kernelweave.estimators.parameters import check_number
-from kernelweave.estimators.partial_labels import Counts, balance_counts, class_share, split_labels
+from kernelweave.estimators.partial_labels import Counts, balance_counts, may_be_balanced, split_labels
 from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.targets import sample_weights, signs
 from kernelweave.methods.ambiguity import Balanced, MultiStart, Outcome, learn, supervised_scores
@@ -46,8 +46,8 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
         Share of positives (of ``classes_[1]``) among the unlabelled, or an interval for it; "auto" takes the
         labelled samples' share within one standard error. Beyond two classes a mapping from class to share.
     centering : "auto", "cv" or bool, default="auto"
-        Whether kernels are centred in feature space, in place of a bias. "auto": where the classes are
-        balanced; "cv": by cross-validation over the labelled samples.
+        Whether kernels are centred in feature space, in place of a bias. "auto": where the classes
+        may be balanced; "cv": by cross-validation over the labelled samples.
     threshold : {"zero", "balance"}, default="zero"
         Where decision values are cut: at zero, or so that the share of positives in training is the balance.
     class_weight : dict, "balanced" or None, default=None
@@ -189,8 +189,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
         told = np.flatnonzero(known[:, 0])
         rare = np.unique(known[told], axis=0, return_counts=True)[1].min()
         if self.centering == "auto" or rare < 2:
-            share = class_share(known, told)
-            return is_balanced(share)
+            return may_be_balanced(known, counts)
         folds = StratifiedKFold(min(FOLDS, int(rare)))
         groups = np.unique(known[told], axis=0, return_inverse=True)[1].ravel()
         right = {}
