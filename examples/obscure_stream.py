@@ -1,4 +1,4 @@
-"""Multiclass p-norm MKL: certified in one go, by the paper's algorithm, and as a stream in constant memory."""
+"""Multiclass p-norm MKL: certified in one go, by the paper's algorithm, and as a stream in fixed memory."""
 
 import numpy as np
 from sklearn.datasets import load_digits

@@ -15,6 +15,7 @@ from kernelweave.estimators.bag_baselines import (
     SingleInstanceMKLClassifier,
     WitnessMKLClassifier,
 )
+from kernelweave.estimators.batches import batches
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.clusterer import MKLClusterer
 from kernelweave.estimators.easy_mkl import EasyMKLClassifier
@@ -71,6 +72,7 @@ __all__ = [
     "SetKernelMKLClassifier",
     "SingleInstanceMKLClassifier",
     "WitnessMKLClassifier",
+    "batches",
     "path",
     "presets",
 ]

@@ -22,6 +22,7 @@ from kernelweave.bank.made_rows import rows_of
 from kernelweave.estimators.base import KernelEstimator, forget
 from kernelweave.estimators.inputs import as_bank, check_input, is_precomputed
 from kernelweave.estimators.parameters import check_number, check_part
+from kernelweave.estimators.partitioned import fit_on_partitions
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.stream import (
     FeatureScorer,
@@ -168,6 +169,36 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self._warn(result)
         return self
 
+    def fit_partitions(self, X: Any, y: Any, *, client: Any = None, max_rounds: int = 200) -> Self:
+        """Learn from partitions, which need not fit into one memory: Dask collections, or lists of arrays.
+
+        Needs ``features``. Each round every partition ascends by itself and the steps are added up as far as
+        the dual rises; bounds are of the whole problem. ``client`` is that of a Dask cluster, whose workers
+        may get lost; None works here, partition by partition. The first partition fixes the features.
+        """
+        self._check_parameters()
+        if self.features is None:
+            raise ValueError("Training on partitions needs explicit features: features=RandomFourier(200).")
+        forget(self)
+        with blas_threads(1):
+            maps, theta, eta, certificate, history = fit_on_partitions(self, X, y, client, max_rounds)
+        self.kernel_names_ = self.bank_.names
+        lengths = np.sqrt(np.add.reduceat((theta**2).sum(axis=1), maps.offsets[:-1]))
+        self.kernel_weights_, self.kernel_norms_ = eta, eta * lengths
+        self.scorer_: Any = FeatureScorer(maps, eta, theta)
+        self.certificate_, self.bounds_ = certificate, Bounds(certificate.lower, certificate.upper)
+        self.duality_gap_, self.objective_ = certificate.relative_gap, certificate.upper
+        self.n_iter_ = len(history)
+        tol = getattr(self.part("solver"), "tol", 1e-3)
+        if certificate.relative_gap > tol:
+            warnings.warn(
+                f"Stopped at a relative duality gap of {certificate.relative_gap:.2e}, above tol={tol:.2e}: "
+                f"max_rounds={max_rounds} were made.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Pass a batch of samples once through the online stage; the first call names all ``classes``.
 
@@ -255,7 +286,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.objective_ = result.certificate.upper
         self.history_ = list(result.history)
         self.n_iter_, self.n_passes_ = len(self.history_), result.passes
-        self.scorer_: Any = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_)
+        self.scorer_ = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_)
         if isinstance(rows, FeatureRows):
             self.scorer_ = FeatureScorer(maps, result.eta, rows.Phi.T @ result.coef)
 
