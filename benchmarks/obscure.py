@@ -1,4 +1,4 @@
-"""OBSCURE's twelve kernels on Fashion-MNIST: error and time against size, and the cost of a pair of samples."""
+"""Twelve kernels on Fashion-MNIST: error and time against size, and the cost of a pair of samples."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def peak(n: int, jobs: int) -> float:
 
 
 def bank() -> KernelBank:
-    """Return a linear, a polynomial and a Gaussian kernel on each quarter of the image [Orabona10, Sec. 4.3]."""
+    """Return a linear, a polynomial and a Gaussian kernel on each quarter [Orabona10, Sec. 4.3]."""
     pixels = np.arange(784).reshape(28, 28)
     quarters = {f"{a}{b}": pixels[a : a + 14, b : b + 14].ravel() for a in (0, 14) for b in (0, 14)}
     return KernelBank.per_view(

@@ -1,4 +1,4 @@
-"""Ten million rows through partial_fit with explicit features: time per row, and memory that does not grow."""
+"""Ten million rows through partial_fit with explicit features: time per row, memory that does not grow."""
 
 from __future__ import annotations
 
