@@ -1,7 +1,7 @@
 """`python -m benchmarks`: time and memory as ratios, every comparison in one interleaved run.
 
-Without a name all parts run: given, raw, large, growth, peers, fisher, privileged, obscure, stream. Tables are
-printed and everything is written to benchmarks/results/latest.json.
+Without a name all parts run: given, raw, large, growth, peers, fisher, privileged, obscure, stream. Tables
+are printed and everything is written to benchmarks/results/latest.json.
 """
 
 from __future__ import annotations
