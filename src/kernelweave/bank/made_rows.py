@@ -18,7 +18,7 @@ from kernelweave.gram.memory import budget, human
 from kernelweave.gram.rounding import of_arithmetic
 
 # Blocks of kernels larger than this are not worth their memory; smaller than that they teach little.
-MOST_SAMPLES, LEAST_SAMPLES = 4096, 128
+MOST_SAMPLES, LEAST_SAMPLES = 3072, 128
 
 
 class MadeRows:

@@ -41,8 +41,8 @@ class DualAscent(PNormSolver):
     Notes
     -----
     A visit to a sample maximises the quadratic model of D in its row of A, by sorting, and then D itself on
-    the way there. Samples without kernels in memory are taken in blocks: half those with the largest
-    share of the gap, half drawn in proportion to it; only those that moved have their rows computed.
+    the way there. Samples without kernels in memory are taken in blocks, drawn in proportion to their
+    share of the gap (greedy choices go round in circles); only those that moved have their rows computed.
     Differs from the paper: it is not in it; the problem is the paper's, the bounds are new.
 
     Examples
@@ -176,12 +176,8 @@ class _Walk:
         waiting = np.flatnonzero(still > 0.0)
         if waiting.size <= size:
             return waiting
-        order = waiting[np.argsort(-still[waiting], kind="stable")]
-        greedy, rest = order[: size // 2], order[size // 2 :]
-        drawn = self.rng.choice(
-            rest, size - greedy.size, replace=False, p=still[rest] / still[rest].sum(), shuffle=False
-        )
-        return np.sort(np.concatenate([greedy, drawn]))
+        share = still[waiting] / still[waiting].sum()
+        return np.sort(self.rng.choice(waiting, size, replace=False, p=share, shuffle=False))
 
     def _ascend(self, K: AnyArray, places: Indices, order: Indices, A: Matrix, G: AnyArray, s: Vector) -> int:
         problem = self.problem
