@@ -1,7 +1,7 @@
 """`python -m benchmarks`: time and memory as ratios, every comparison in one interleaved run.
 
-Without a name all parts run: given, raw, large, growth, peers, fisher, privileged, weak. Tables are printed
-and everything is written to benchmarks/results/latest.json.
+Without a name all parts run: given, raw, large, growth, peers, fisher, privileged, weak, obscure, stream.
+Tables are printed and everything is written to benchmarks/results/latest.json.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sklearn
 from rich.console import Console
 
 import kernelweave
-from benchmarks import fisher, given, growth, large, peers, privileged, raw, weak
+from benchmarks import fisher, given, growth, large, obscure, peers, privileged, raw, stream, weak
 
 RESULTS = Path(__file__).parent / "results"
 PARTS = {
@@ -28,6 +28,8 @@ PARTS = {
     "fisher": fisher,
     "privileged": privileged,
     "weak": weak,
+    "obscure": obscure,
+    "stream": stream,
 }
 
 
@@ -40,6 +42,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="*", default=list(given.SIZES), help=f"any of {list(given.SIZES)}")
     parser.add_argument("--costs", nargs="*", type=float, default=[1.0, 100.0], help="values of C")
     parser.add_argument("--jobs", type=int, default=2, help="threads of our passes")
+    parser.add_argument("--most", type=int, default=None, help="most samples of the part obscure")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)
     if unknown:

@@ -11,6 +11,7 @@
 #include "admit.hpp"
 #include "given.hpp"
 #include "local.hpp"
+#include "module_multiclass.hpp"
 #include "packed.hpp"
 #include "radial.hpp"
 #include "smo.hpp"
@@ -340,4 +341,5 @@ NB_MODULE(_core, m) {
           nb::arg("out").noconvert());
     bind<float>(m);
     bind<double>(m);
+    bind_multiclass(m);
 }

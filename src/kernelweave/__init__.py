@@ -7,7 +7,7 @@ close to the optimum the answer is.
 from importlib.metadata import version
 
 from kernelweave import presets
-from kernelweave.bank import Bags, Entry, KernelBank, Views
+from kernelweave.bank import Bags, Entry, KernelBank, Nystroem, RandomFourier, Views
 from kernelweave.estimators.aligned import AlignedMKLClassifier
 from kernelweave.estimators.bag_baselines import (
     InstanceLabelMKLClassifier,
@@ -15,6 +15,7 @@ from kernelweave.estimators.bag_baselines import (
     SingleInstanceMKLClassifier,
     WitnessMKLClassifier,
 )
+from kernelweave.estimators.batches import batches
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.clusterer import MKLClusterer
 from kernelweave.estimators.easy_mkl import EasyMKLClassifier
@@ -23,6 +24,7 @@ from kernelweave.estimators.heuristics import FHeuristicClassifier, PWMKClassifi
 from kernelweave.estimators.localized import LocalizedMKLClassifier
 from kernelweave.estimators.lp_beta import LPBetaClassifier
 from kernelweave.estimators.multi_instance import MultiInstanceMKLClassifier
+from kernelweave.estimators.obscure import ObscureClassifier
 from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.path import path
 from kernelweave.estimators.regressor import MKLRegressor
@@ -58,6 +60,9 @@ __all__ = [
     "SampleAdaptiveMKLClassifier",
     "SVM2K",
     "SVMPlusClassifier",
+    "Nystroem",
+    "ObscureClassifier",
+    "RandomFourier",
     "Views",
     "__version__",
     "alignf_weights",
@@ -67,6 +72,7 @@ __all__ = [
     "SetKernelMKLClassifier",
     "SingleInstanceMKLClassifier",
     "WitnessMKLClassifier",
+    "batches",
     "path",
     "presets",
 ]

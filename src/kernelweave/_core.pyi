@@ -74,3 +74,35 @@ def smo_plus(
     tolerance: float,
     max_iterations: int,
 ) -> tuple[int, float]: ...
+def ascend(
+    K: NDArray[Any],
+    y: NDArray[Any],
+    weight: NDArray[Any],
+    scale: float,
+    q: float,
+    order: NDArray[Any],
+    A: NDArray[Any],
+    G: NDArray[Any],
+    s: NDArray[Any],
+) -> int: ...
+def kernel_block(
+    inner: NDArray[Any],
+    row_part: NDArray[Any],
+    column_part: NDArray[Any],
+    row_norm: NDArray[Any],
+    column_norm: NDArray[Any],
+    kind: NDArray[Any],
+    degree: NDArray[Any],
+    numbers: NDArray[Any],
+    out: NDArray[Any],
+) -> None: ...
+def online_steps(
+    phi: NDArray[Any],
+    y: NDArray[Any],
+    weight: NDArray[Any],
+    offset: NDArray[Any],
+    q: float,
+    eta: float,
+    theta: NDArray[Any],
+    s: NDArray[Any],
+) -> int: ...

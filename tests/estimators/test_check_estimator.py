@@ -12,6 +12,8 @@ from kernelweave import (
     MKLClassifierCV,
     MKLRegressor,
     MKLRegressorCV,
+    Nystroem,
+    ObscureClassifier,
     OneClassMKL,
     SampleAdaptiveMKLClassifier,
     SVMPlusClassifier,
@@ -19,6 +21,7 @@ from kernelweave import (
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Linear
 from kernelweave.learners import EpsilonInsensitive, SquaredHinge
+from kernelweave.solvers import OnlineBatch
 
 WEIGHTS = (
     "it compares decision values to 1e-7, the fit stops at a relative gap of 1e-4; and widths of distance "
@@ -43,6 +46,9 @@ MODELS = [
     OneClassMKL(),
     FisherMKLClassifier(),
     FisherMKLClassifier(p=1.0, multiclass="joint", threshold="leave_one_out"),
+    ObscureClassifier(random_state=0),
+    ObscureClassifier(solver=OnlineBatch(2, 3), random_state=0),
+    ObscureClassifier(features=Nystroem(30), random_state=0),
     MKLClassifierCV(learner_values=[1.0, 10.0], geometry_values=[0.1, 1.0], cv=2),
     SampleAdaptiveMKLClassifier(),
     LocalizedMKLClassifier(n_restarts=0, tol=1e-3, random_state=0),

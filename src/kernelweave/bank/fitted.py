@@ -14,7 +14,7 @@ from kernelweave.bank.sources import RowSource, WholeSource
 from kernelweave.bank.tables import is_sparse
 from kernelweave.gram import Source
 from kernelweave.kernels import Kernel, Scaling
-from kernelweave.kernels.base import DistanceKernel
+from kernelweave.kernels.base import DistanceKernel, Recipe
 from kernelweave.kernels.fitted_scaling import FittedScaling, Multiplied, Side
 from kernelweave.kernels.pairs import Pairs
 
@@ -120,6 +120,18 @@ class FittedBank:
             return None
         return kernel.metric, kernel.rate, 1.0 if scaling is None else scaling.factor
 
+    def recipe(self, m: int) -> tuple[int, Recipe, Vector] | None:
+        """Return (block, recipe, factors) of a kernel that compiled rows can make from dense features."""
+        item = self._items[m]
+        training = self._training[item.block]
+        if not item.kernel.by_rows or is_sparse(training):
+            return None
+        learnt = self._learn(m, Pairs(training))
+        n = self.n_samples
+        factors = np.ones(n) if learnt.scaling is None else learnt.scaling.factors(n)
+        recipe = learnt.kernel.recipe()
+        return None if recipe is None or factors is None else (item.block, recipe, factors)
+
     def gram(self, m: int) -> Matrix:
         """Return the scaled training Gram of kernel m as a whole."""
         return self._gram(m, Pairs(self._training[self._items[m].block]))
@@ -134,6 +146,10 @@ class FittedBank:
     def training(self, place: int) -> Any:
         """Return the training rows of a block."""
         return self._training[place]
+
+    def rows(self, X: Any, place: int) -> Any:
+        """Return the rows of a block for new samples."""
+        return self._rows(X, place)
 
     def for_prediction(self) -> FittedBank:
         """Return the bank itself: new samples are compared with the training samples it keeps."""

@@ -10,13 +10,14 @@ from typing import Any
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.estimators.localized import LocalizedMKLClassifier
+from kernelweave.estimators.obscure import ObscureClassifier
 from kernelweave.estimators.sample_adaptive import SampleAdaptiveMKLClassifier
 from kernelweave.estimators.semi_supervised import SemiSupervisedMKLClassifier
 from kernelweave.estimators.svm_2k import SVM2K
 from kernelweave.estimators.svm_plus import SVMPlusClassifier
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex, Uniform
 from kernelweave.learners import Hinge
-from kernelweave.solvers import CuttingPlane
+from kernelweave.solvers import CuttingPlane, OnlineBatch
 
 
 def simple_mkl(bank: Any = None, *, C: float = 1.0, **params: Any) -> MKLClassifier:
@@ -175,3 +176,13 @@ def iokl(bank: Any = None, *, theta: float | None = 1.2, **params: Any) -> SemiS
     True
     """
     return SemiSupervisedMKLClassifier(bank, theta=theta, **params)
+
+
+def obscure(bank: Any = None, *, p: float = 1.1, C: float = 1.0, **params: Any) -> ObscureClassifier:
+    """OBSCURE [Orabona10]: multiclass p-norm MKL by its online and batch stages.
+
+    >>> from kernelweave import presets
+    >>> presets.obscure(p=1.25).solver.eta
+    2.0
+    """
+    return ObscureClassifier(bank, p=p, C=C, **{"solver": OnlineBatch(), **params})

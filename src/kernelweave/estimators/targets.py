@@ -36,7 +36,26 @@ def signs(index: AnyArray, n_classes: int) -> Matrix:
     return np.where(index[:, None] == np.arange(n_classes), 1.0, -1.0)
 
 
-def sample_weights(sample_weight: Any, class_weight: Any, classes: AnyArray, index: AnyArray) -> Vector:
+def labels_among(y: Any, classes: AnyArray, n_samples: int) -> AnyArray:
+    """Return per sample the place of its label among the classes."""
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    if y.shape[0] != n_samples:
+        raise ValueError(f"X has {n_samples} samples but y has {y.shape[0]} labels; they must agree.")
+    unknown = sorted(set(np.unique(y).tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise ValueError(
+            f"The labels {unknown} are not among the classes {classes.tolist()} of the first call; name all "
+            "labels there, in classes=."
+        )
+    return np.asarray(np.searchsorted(classes, y))
+
+
+def sample_weights(
+    sample_weight: Any, class_weight: Any, classes: AnyArray, index: AnyArray, *, all_classes: bool = True
+) -> Vector:
     """Return the product of sample and class weights, checked to leave every class something."""
     weight = _check_sample_weight(sample_weight, index, dtype=np.float64, ensure_non_negative=True)
     if class_weight is not None:
@@ -44,7 +63,7 @@ def sample_weights(sample_weight: Any, class_weight: Any, classes: AnyArray, ind
         per_class = compute_class_weight(class_weight, classes=classes, y=labels)
         weight = weight * per_class[index]
     totals = np.bincount(index, weights=weight, minlength=classes.size)
-    if (totals <= 0.0).any():
+    if all_classes and (totals <= 0.0).any():
         empty = classes[totals <= 0.0].tolist()
         raise ValueError(f"Every class needs some weight, but the weights of classes {empty} sum to 0.")
     return np.asarray(weight, dtype=np.float64)

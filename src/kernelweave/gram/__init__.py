@@ -8,14 +8,17 @@ from kernelweave.gram.lazy import LazyGrams
 from kernelweave.gram.local import LazyLocalGrams, LocalGrams, localised
 from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
-from kernelweave.gram.protocol import GramStack, Subsets
+from kernelweave.gram.protocol import GramStack, KernelRows, Subsets
+from kernelweave.gram.rows import FeatureRows, StoredRows
 from kernelweave.gram.source import Source
 from kernelweave.gram.storage import Storage, storage
 
 __all__ = [
     "DenseGrams",
+    "FeatureRows",
     "GramStack",
     "JoinedGrams",
+    "KernelRows",
     "LazyGrams",
     "LazyLocalGrams",
     "LocalGrams",
@@ -24,6 +27,7 @@ __all__ = [
     "PackedGrams",
     "Source",
     "Storage",
+    "StoredRows",
     "Subsets",
     "localised",
     "storage",

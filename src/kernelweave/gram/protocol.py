@@ -65,3 +65,46 @@ class Subsets(Protocol):
     def subset(self, which: Indices) -> GramStack:
         """Return these kernels alone, in this order, ready for many passes."""
         ...
+
+
+class KernelRows(Protocol):
+    """M kernels of the n training samples a few rows at a time; nothing need ever hold them whole."""
+
+    @property
+    def n_kernels(self) -> int: ...
+
+    @property
+    def n_samples(self) -> int: ...
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether all entries are in memory, so that a block of all samples costs nothing."""
+        ...
+
+    @property
+    def diagonals(self) -> Matrix:
+        """k_m(x_i, x_i), of shape (M, n)."""
+        ...
+
+    @property
+    def errors(self) -> Vector:
+        """How far an entry of each kernel is typically off by rounding, each for itself."""
+        ...
+
+    @property
+    def unit(self) -> float:
+        """Half a unit in the last place of what is multiplied: errors that entries share."""
+        ...
+
+    @property
+    def block_size(self) -> int:
+        """How many samples a block may have, so that its kernels fit into memory."""
+        ...
+
+    def products(self, rows: Indices, columns: Indices, V: Matrix) -> AnyArray:
+        """Return K_m[rows, columns] V for every m, of shape (M, rows, columns of V), in float64."""
+        ...
+
+    def block(self, places: Indices) -> AnyArray:
+        """Return K_m[places, places] for every m, of shape (M, b, b); read only."""
+        ...

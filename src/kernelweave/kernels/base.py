@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from numbers import Real
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,16 @@ from kernelweave._part import Part
 from kernelweave._typing import Matrix, Vector
 from kernelweave.kernels.distances import is_sparse
 from kernelweave.kernels.pairs import Pairs
+
+
+class Recipe(NamedTuple):
+    """A kernel in numbers: ``kind`` 0 is x'z, 1 is (gamma x'z + offset)^degree, 2 is exp(-gamma D^2)."""
+
+    kind: int
+    gamma: float = 1.0
+    offset: float = 0.0
+    degree: int = 1
+
 
 Rows: TypeAlias = Any  # a dense float64 matrix, or a scipy sparse one where the kernel accepts it
 
@@ -48,6 +58,10 @@ class Kernel(Part, ABC):
 
     def check(self) -> None:
         """Raise ValueError when a parameter is out of range."""
+
+    def recipe(self) -> Recipe | None:
+        """Return how the compiled rows make this kernel, None where they cannot."""
+        return None
 
     def resolve(self, X: Rows) -> Self:
         """Return this kernel with every open number learnt from the training rows ``X``."""

@@ -63,6 +63,10 @@ class FittedScaling(ABC):
     def between(self, K: Matrix, x: Side, z: Side) -> Matrix:
         """Return the scaled kernel ``K`` between two sets of new samples."""
 
+    def factors(self, n_samples: int) -> Vector | None:  # noqa: ARG002 - few are as simple as that
+        """Return r with which the scaled training Gram is r_i r_l K_il, None where it is not of that form."""
+        return None
+
     def restricted(self, columns: Indices) -> FittedScaling:  # noqa: ARG002 - few look at columns
         """Return the scaling for rows against these training samples only."""
         return self
@@ -91,6 +95,9 @@ class Multiplied(FittedScaling):
 
     def between(self, K: Matrix, x: Side, z: Side) -> Matrix:  # noqa: ARG002
         return K * self.factor
+
+    def factors(self, n_samples: int) -> Vector | None:
+        return np.full(n_samples, np.sqrt(self.factor)) if self.factor >= 0.0 else None
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,9 @@ class Spherical(FittedScaling):
         assert x.diagonal is not None
         assert z.diagonal is not None
         return K * inverse_lengths(x.diagonal)[:, None] * inverse_lengths(z.diagonal)
+
+    def factors(self, n_samples: int) -> Vector | None:  # noqa: ARG002
+        return self.inverse_lengths
 
     def restricted(self, columns: Indices) -> FittedScaling:
         return Spherical(self.inverse_lengths[columns])

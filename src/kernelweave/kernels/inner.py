@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.kernels.base import Kernel, Rows, require_positive
+from kernelweave.kernels.base import Kernel, Recipe, Rows, require_positive
 from kernelweave.kernels.distances import squared_norms
 from kernelweave.kernels.pairs import Pairs
 
@@ -37,6 +37,9 @@ class Linear(Kernel):
 
     def matrix(self, pairs: Pairs) -> Matrix:
         return pairs.matrix("inner").copy()
+
+    def recipe(self) -> Recipe:
+        return Recipe(0)
 
     def diagonal_of(self, X: Rows) -> Vector:
         return squared_norms(X)
@@ -92,6 +95,9 @@ class Polynomial(Kernel):
 
     def matrix(self, pairs: Pairs) -> Matrix:
         return self._power(pairs.matrix("inner"))
+
+    def recipe(self) -> Recipe:
+        return Recipe(1, float(self.gamma), float(self.offset), int(self.degree))
 
     def diagonal_of(self, X: Rows) -> Vector:
         return self._power(squared_norms(X))

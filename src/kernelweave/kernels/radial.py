@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Matrix
-from kernelweave.kernels.base import ScaledKernel, require_positive
+from kernelweave.kernels.base import Recipe, ScaledKernel, require_positive
 from kernelweave.kernels.distances import exp_scaled
 
 
@@ -77,6 +77,9 @@ class Gaussian(EuclideanKernel):
 
     def from_distances(self, D: Matrix) -> Matrix:
         return exp_scaled(D, -self.rate)
+
+    def recipe(self) -> Recipe:
+        return Recipe(2, self.rate)
 
 
 @dataclass

@@ -6,6 +6,8 @@ from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.column_generation import ColumnGeneration
 from kernelweave.solvers.cutting_plane import CuttingPlane
 from kernelweave.solvers.newton import Newton
+from kernelweave.solvers.pnorm import DualAscent, OnlineBatch, Pegasos
+from kernelweave.solvers.pnorm.checkpoint import Checkpoint
 from kernelweave.solvers.problem import Problem, Progress, verify
 from kernelweave.solvers.projected import ProjectedGradient
 from kernelweave.solvers.reduced import ReducedGradient
@@ -24,9 +26,13 @@ __all__ = [
     "SOLVERS",
     "BlockDescent",
     "Certificate",
+    "Checkpoint",
     "ColumnGeneration",
     "CuttingPlane",
+    "DualAscent",
     "Newton",
+    "OnlineBatch",
+    "Pegasos",
     "Problem",
     "Progress",
     "ProjectedGradient",

@@ -1,0 +1,31 @@
+"""What every solver of the p-norm problem offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from kernelweave._part import Part
+from kernelweave.solvers.pnorm.checkpoint import Checkpoint
+from kernelweave.solvers.pnorm.problem import PNormProblem
+from kernelweave.solvers.pnorm.result import PNormResult
+from kernelweave.solvers.problem import Progress
+
+
+class PNormSolver(Part, ABC):
+    """A solver of the multiclass p-norm problem [Orabona10, Eq. (9)]."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise ValueError when a parameter is out of range."""
+
+    @abstractmethod
+    def solve(
+        self,
+        problem: PNormProblem,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> PNormResult:
+        """Return coefficients with two bounds of the optimum; goes on from the checkpoint if there is one."""

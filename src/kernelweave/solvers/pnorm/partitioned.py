@@ -1,0 +1,136 @@
+"""Dual ascent on partitions of the samples, with explicit features: each piece of work is a pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from kernelweave import _core
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.solvers.certificate import Certificate
+from kernelweave.solvers.pnorm.problem import norm_and_slopes
+
+# Samples of a partition that are worked on at a time, and sweeps over them.
+BLOCK, SWEEPS = 512, 3
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What every partition has to know: θ (features, classes), and the constants of the problem."""
+
+    theta: Matrix
+    offsets: Indices
+    scale: float
+    q: float
+
+    def energies(self, theta: Matrix | None = None) -> Vector:
+        """Return s_j = ‖θ^j‖²."""
+        squares = ((self.theta if theta is None else theta) ** 2).sum(axis=1)
+        return np.add.reduceat(squares, self.offsets[:-1])
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a partition says about θ: Σ weight_i ℓ_i and Σ A_{i,y_i}; and the step it would take."""
+
+    loss: float
+    gain: float
+    gain_step: float
+    step: Matrix
+    theta_step: Matrix
+
+
+def work(Phi: Matrix, y: AnyArray, weight: Vector, A: Matrix, shared: Shared, seed: Sequence[int]) -> Piece:
+    """Value the samples of a partition at the shared θ, then ascend on them as if the others stood still."""
+    n = len(y)
+    eta = norm_and_slopes(shared.energies(), shared.q)[1]
+    f = Phi @ (np.repeat(eta, np.diff(shared.offsets))[:, None] * shared.theta) / shared.scale
+    margins = 1.0 - f[np.arange(n), y][:, None] + f
+    margins[np.arange(n), y] = 0.0
+    loss, gain = float(weight @ margins.max(axis=1)), float(A[np.arange(n), y].sum())
+    rng = np.random.default_rng(seed)
+    local, theta = A.copy(), shared.theta.copy()
+    for places in np.array_split(rng.permutation(n), max(1, -(-n // BLOCK))):
+        theta += _ascend(Phi[places], y[places], weight[places], places, local, theta, shared, rng)
+    step = local - A
+    return Piece(loss, gain, float(step[np.arange(n), y].sum()), step, theta - shared.theta)
+
+
+def _ascend(
+    Phi: Matrix,
+    y: AnyArray,
+    weight: Vector,
+    places: Indices,
+    A: Matrix,
+    theta: Matrix,
+    shared: Shared,
+    rng: np.random.Generator,
+) -> Matrix:
+    """Ascend on a few samples, whose rows of A change in place; return what θ gains by it."""
+    ends = list(zip(shared.offsets[:-1], shared.offsets[1:], strict=True))
+    K = np.array([Phi[:, a:b] @ Phi[:, a:b].T for a, b in ends])
+    G = np.array([(Phi[:, a:b] @ theta[a:b]).T for a, b in ends])
+    rows, s = A[places], shared.energies(theta)
+    before = rows.copy()
+    for _ in range(SWEEPS):
+        order = rng.permutation(len(y)).astype(np.int64)
+        if not _core.ascend(K, y, weight, shared.scale, shared.q, order, rows, G, s):
+            break
+    A[places] = rows
+    return np.asarray(Phi.T @ (rows - before))
+
+
+def best_step(shared: Shared, gain: float, theta_step: Matrix) -> float:
+    """Return the t in [0, 1] with the highest dual value of A + tΔ, whose steps did not know each other."""
+    s, b = shared.energies(), shared.energies(theta_step)
+    a = np.add.reduceat((shared.theta * theta_step).sum(axis=1), shared.offsets[:-1])
+
+    def falling(t: float) -> float:
+        return norm_and_slopes(s + 2 * t * a + t * t * b, shared.q)[0] / (2.0 * shared.scale) - t * gain
+
+    t = float(minimize_scalar(falling, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-6}).x)
+    return 1.0 if falling(1.0) <= falling(t) else t
+
+
+def solve_partitioned(
+    sizes: Sequence[int],
+    n_classes: int,
+    offsets: Indices,
+    lam: float,
+    p: float,
+    total_weight: float,
+    call: Callable[[list[tuple[Matrix, Shared, list[int]]]], list[Piece]],
+    *,
+    tol: float,
+    max_rounds: int,
+    seed: int,
+) -> tuple[Matrix, Vector, Certificate, list[Certificate]]:
+    """Return θ/(λN), the weights of the kernels, and the bounds; ``call`` runs `work` on every partition.
+
+    The coefficients travel with the work, so that nothing is lost with whoever did it.
+    """
+    N = sum(sizes)
+    shared = Shared(np.zeros((int(offsets[-1]), n_classes)), offsets, lam * N, p / (p - 1.0))
+    A = [np.zeros((n, n_classes)) for n in sizes]
+    upper, lower, best = total_weight / N, 0.0, shared.theta
+    history: list[Certificate] = []
+    for round_ in range(max_rounds + 1):
+        pieces = call([(rows, shared, [seed, round_, k]) for k, rows in enumerate(A)])
+        size = norm_and_slopes(shared.energies(), shared.q)[0] / (2.0 * shared.scale * N)
+        value = size + sum(piece.loss for piece in pieces) / N
+        if value < upper:
+            upper, best = value, shared.theta
+        lower = max(lower, sum(piece.gain for piece in pieces) / N - size)
+        history.append(Certificate(upper, lower))
+        if history[-1].relative_gap <= tol or round_ == max_rounds:
+            break
+        gain = sum(piece.gain_step for piece in pieces)
+        theta_step = np.sum([piece.theta_step for piece in pieces], axis=0)
+        t = best_step(shared, gain, theta_step)
+        A = [rows + t * piece.step for rows, piece in zip(A, pieces, strict=True)]
+        shared = Shared(shared.theta + t * theta_step, offsets, shared.scale, shared.q)
+    eta = norm_and_slopes(Shared(best, offsets, shared.scale, shared.q).energies(), shared.q)[1]
+    return best / shared.scale, eta, history[-1], history

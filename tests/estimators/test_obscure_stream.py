@@ -1,0 +1,161 @@
+"""Streams: partial_fit on kernels and on explicit features."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from tests.reference.pnorm import Vectors
+
+from kernelweave import KernelBank, Nystroem, ObscureClassifier, RandomFourier, Views
+from kernelweave.kernels import Gaussian, Linear, UnitDiagonal
+from kernelweave.solvers import DualAscent
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 16.0, y
+
+
+def streamed(model, X, y, size=100):
+    classes = np.unique(y)
+    for start in range(0, len(y), size):
+        part = slice(start, start + size)
+        model.partial_fit(X[part], y[part], classes=classes if start == 0 else None)
+    return model
+
+
+def test_a_stream_on_kernels_is_algorithm_one_in_order(digits):
+    X, y = digits[0][:120], digits[1][:120] % 3
+    bank = KernelBank([Linear(), Gaussian(gamma=0.1)])
+    Ks = np.array(list(bank.fit(X).grams()))
+    for size in (17, 120):
+        model = streamed(ObscureClassifier(bank, p=1.3), X, y, size)
+        twin = Vectors(Ks, y, 1.3)
+        for i in range(120):
+            twin.online(i, 2.0)
+        np.testing.assert_allclose(model.decision_function(X), twin.decision(), atol=1e-7)
+        np.testing.assert_allclose(model.kernel_norms_, [np.linalg.norm(w) for w in twin.w()], rtol=1e-7)
+        assert model.n_support_ <= 120
+
+
+@pytest.mark.parametrize("features", [None, RandomFourier(100), Nystroem(60)])
+def test_a_stream_learns_and_can_be_pickled_on_the_way(digits, features):
+    X, y = digits
+    bank = KernelBank([Gaussian()], scaling=UnitDiagonal()) if features is None else KernelBank([Gaussian()])
+    model = ObscureClassifier(bank, features=features, random_state=0)
+    streamed(model, X[:600], y[:600])
+    early = model.score(X[1200:], y[1200:])
+    model = pickle.loads(pickle.dumps(model))
+    for start in range(600, 1200, 200):
+        model.partial_fit(X[start : start + 200], y[start : start + 200])
+    assert model.score(X[1200:], y[1200:]) > max(early - 0.03, 0.8)
+    assert not hasattr(model, "bounds_")
+    assert (model.kernel_weights_ > 0).all()
+
+
+def test_explicit_features_keep_memory_constant(digits):
+    X, y = digits
+    model = streamed(
+        ObscureClassifier(features=RandomFourier(20), bank=KernelBank([Gaussian()])), X[:200], y[:200]
+    )
+    size = len(pickle.dumps(model))
+    streamed_on = pickle.loads(pickle.dumps(model))
+    for start in range(200, 1700, 100):
+        streamed_on.partial_fit(X[start : start + 100], y[start : start + 100])
+    assert abs(len(pickle.dumps(streamed_on)) - size) < 64
+    assert streamed_on.n_support_ > model.n_support_
+
+
+@pytest.mark.parametrize("features", [None, RandomFourier(50)])
+def test_a_stream_goes_on_from_a_fit(digits, features):
+    X, y = digits
+    model = ObscureClassifier(
+        KernelBank([Gaussian()]), features=features, solver=DualAscent(tol=1e-2), random_state=0
+    ).fit(X[:300], y[:300])
+    before = model.decision_function(X[300:400])
+    stream = model._new_stream(X)
+    np.testing.assert_allclose(stream.scores(X[300:400]), before, atol=1e-10)
+    model.partial_fit(X[300:400], y[300:400])
+    assert model.score(X[300:400], y[300:400]) >= np.mean(before.argmax(axis=1) == y[300:400]) - 0.05
+
+
+def test_views_stream_too(digits):
+    X, y = digits
+    views = Views({"up": X[:, :32], "down": X[:, 32:]})
+    model = ObscureClassifier(KernelBank.per_view([Gaussian()]))
+    for start in range(0, 600, 200):
+        model.partial_fit(views[start : start + 200], y[start : start + 200], classes=range(10))
+    assert model.score(views[600:900], y[600:900]) > 0.7
+
+
+@pytest.mark.parametrize("features", [None, RandomFourier(30)])
+@pytest.mark.parametrize(
+    ("spoil", "match"),
+    [
+        (lambda X, y: (np.where(np.arange(64) == 3, np.nan, X), y), "NaN"),
+        (
+            lambda X, y: (X, np.where(np.arange(len(y)) == 2, 77, y)),
+            r"labels \[77\] are not among the classes",
+        ),
+        (lambda X, y: (X[:, :9], y), "features"),
+        (lambda X, y: (X, y[:-1]), "must agree"),
+        (lambda X, y: (X[:0], y[:0]), "0 sample"),
+    ],
+)
+def test_a_bad_batch_leaves_the_model_as_it_was(digits, features, spoil, match):
+    X, y = digits
+    model = ObscureClassifier(KernelBank([Gaussian()]), features=features, random_state=0)
+    streamed(model, X[:200], y[:200])
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=match):
+        model.partial_fit(*spoil(X[200:250], y[200:250]))
+    assert pickle.dumps(model) == before
+    fresh = ObscureClassifier(KernelBank([Gaussian()]), features=features)
+    with pytest.raises(ValueError):
+        fresh.partial_fit(*spoil(X[:50], y[:50]), classes=range(10) if match != "features" else [1])
+    assert not [name for name in vars(fresh) if name.endswith("_")]
+
+
+def test_a_sample_without_length_leaves_the_model_as_it_was(digits):
+    X, y = digits
+    for features in (None, RandomFourier(10)):
+        model = ObscureClassifier(KernelBank([Linear()]), features=features)
+        streamed(model, X[:100], y[:100])
+        before = pickle.dumps(model)
+        with pytest.raises(ValueError, match=r"Sample 1 has k\(x, x\) = 0"):
+            model.partial_fit(np.vstack([X[0], 0 * X[0]]), y[:2])
+        assert pickle.dumps(model) == before
+
+
+def test_the_first_call_names_the_classes_and_later_ones_do_not_change_them(digits):
+    X, y = digits
+    with pytest.raises(ValueError, match="first call of partial_fit needs classes="):
+        ObscureClassifier().partial_fit(X[:20], y[:20])
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        ObscureClassifier().partial_fit(X[:20], y[:20], classes=[1])
+    model = ObscureClassifier().partial_fit(X[:20], y[:20], classes=range(10))
+    with pytest.raises(ValueError, match="differ from those of the first call"):
+        model.partial_fit(X[:20], y[:20], classes=range(11))
+    with pytest.raises(ValueError, match="no set of training samples"):
+        model.combined_kernel(X[:3])
+    assert model.combined_kernel(X[:3], X[:4]).shape == (3, 4)
+
+
+def test_precomputed_kernels_do_not_stream():
+    with pytest.raises(ValueError, match="later batches have no"):
+        ObscureClassifier("precomputed").partial_fit(np.eye(3)[:, :, None], [0, 1, 0], classes=[0, 1])
+
+
+def test_sample_weights_scale_the_steps(digits):
+    X, y = digits
+    model = ObscureClassifier(KernelBank([Linear()]))
+    model.partial_fit(X[:50], y[:50], classes=range(10), sample_weight=np.r_[np.ones(25), np.zeros(25)])
+    alone = ObscureClassifier(KernelBank([Linear()])).partial_fit(X[:25], y[:25], classes=range(10))
+    np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=1e-10)
+    double = ObscureClassifier(KernelBank([Linear()]), class_weight={3: 2.0})
+    double.partial_fit(X[:50], y[:50], classes=range(10))
+    assert double.n_support_ > 0
+    with pytest.raises(ValueError, match="class_weight as a dict"):
+        ObscureClassifier(class_weight="balanced").partial_fit(X[:50], y[:50], classes=range(10))
