@@ -1,7 +1,7 @@
 """`python -m benchmarks`: time and memory as ratios, every comparison in one interleaved run.
 
-Without a name all parts run: given, raw, large, growth, peers, fisher, privileged. Tables are printed and
-everything is written to benchmarks/results/latest.json.
+Without a name all parts run: given, raw, large, growth, peers, fisher, privileged, metric. Tables are printed
+and everything is written to benchmarks/results/latest.json.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sklearn
 from rich.console import Console
 
 import kernelweave
-from benchmarks import fisher, given, growth, large, peers, privileged, raw
+from benchmarks import fisher, given, growth, large, metric, peers, privileged, raw
 
 RESULTS = Path(__file__).parent / "results"
 PARTS = {
@@ -27,6 +27,7 @@ PARTS = {
     "peers": peers,
     "fisher": fisher,
     "privileged": privileged,
+    "metric": metric,
 }
 
 

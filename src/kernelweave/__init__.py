@@ -22,6 +22,7 @@ from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.estimators.heuristics import FHeuristicClassifier, PWMKClassifier
 from kernelweave.estimators.localized import LocalizedMKLClassifier
 from kernelweave.estimators.lp_beta import LPBetaClassifier
+from kernelweave.estimators.metric import ITML, ITMLPlus, ITMLSelect, SupervisedMetric
 from kernelweave.estimators.multi_instance import MultiInstanceMKLClassifier
 from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.path import path
@@ -44,6 +45,9 @@ __all__ = [
     "FHeuristicClassifier",
     "Bags",
     "InstanceLabelMKLClassifier",
+    "ITML",
+    "ITMLPlus",
+    "ITMLSelect",
     "KernelBank",
     "LPBetaClassifier",
     "LocalizedMKLClassifier",
@@ -58,6 +62,7 @@ __all__ = [
     "SampleAdaptiveMKLClassifier",
     "SVM2K",
     "SVMPlusClassifier",
+    "SupervisedMetric",
     "Views",
     "__version__",
     "alignf_weights",

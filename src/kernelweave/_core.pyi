@@ -74,3 +74,22 @@ def smo_plus(
     tolerance: float,
     max_iterations: int,
 ) -> tuple[int, float]: ...
+def project_pairs(
+    X: NDArray[Any],
+    M: NDArray[Any],
+    Z: NDArray[Any],
+    P: NDArray[Any],
+    ends: NDArray[Any],
+    privileged_ends: NDArray[Any],
+    sign: NDArray[Any],
+    goal: NDArray[Any],
+    gamma: NDArray[Any],
+    cap: NDArray[Any],
+    told: NDArray[Any],
+    reach: NDArray[Any],
+    order: NDArray[Any],
+    lam: float,
+    corrected: bool,
+    a: NDArray[Any],
+    b: NDArray[Any],
+) -> int: ...
