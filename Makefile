@@ -5,7 +5,7 @@ PEERS := .venv-peers
 BIN := $(VENV)/bin
 SOURCES := $(wildcard src/core/*) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-fast lint types sanitize bench peers reproduce-quick results clean
+.PHONY: demo test test-fast lint types sanitize bench peers peers-metric reproduce-quick results clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -63,5 +63,13 @@ $(PEERS)/.installed:
 	$(PEERS)/bin/python -m pip install --quiet 'torch==2.13.0' MKLpy himalaya packaging
 	@touch $@
 
+## peers-metric: metric-learn, in an environment of its own with the last scikit-learn it runs on
+peers-metric: .venv-metric/.installed
+
+.venv-metric/.installed:
+	$(PYTHON) -m venv .venv-metric
+	.venv-metric/bin/python -m pip install --quiet 'scikit-learn<1.6' metric-learn==0.7.0
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(PEERS) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) .venv-metric build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,7 @@
 """`python -m benchmarks`: time and memory as ratios, every comparison in one interleaved run.
 
-Without a name all parts run: given, raw, large, growth, peers, fisher, privileged, weak, obscure, stream.
-Tables are printed and everything is written to benchmarks/results/latest.json.
+Without a name all parts run: given, raw, large, growth, peers, fisher, privileged, weak, obscure, stream,
+metric. Tables are printed and everything is written to benchmarks/results/latest.json.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sklearn
 from rich.console import Console
 
 import kernelweave
-from benchmarks import fisher, given, growth, large, obscure, peers, privileged, raw, stream, weak
+from benchmarks import fisher, given, growth, large, metric, obscure, peers, privileged, raw, stream, weak
 
 RESULTS = Path(__file__).parent / "results"
 PARTS = {
@@ -30,6 +30,7 @@ PARTS = {
     "weak": weak,
     "obscure": obscure,
     "stream": stream,
+    "metric": metric,
 }
 
 

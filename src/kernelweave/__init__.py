@@ -23,6 +23,7 @@ from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.estimators.heuristics import FHeuristicClassifier, PWMKClassifier
 from kernelweave.estimators.localized import LocalizedMKLClassifier
 from kernelweave.estimators.lp_beta import LPBetaClassifier
+from kernelweave.estimators.metric import ITML, ITMLPlus, ITMLSelect, SupervisedMetric
 from kernelweave.estimators.multi_instance import MultiInstanceMKLClassifier
 from kernelweave.estimators.obscure import ObscureClassifier
 from kernelweave.estimators.one_class import OneClassMKL
@@ -46,6 +47,9 @@ __all__ = [
     "FHeuristicClassifier",
     "Bags",
     "InstanceLabelMKLClassifier",
+    "ITML",
+    "ITMLPlus",
+    "ITMLSelect",
     "KernelBank",
     "LPBetaClassifier",
     "LocalizedMKLClassifier",
@@ -63,6 +67,7 @@ __all__ = [
     "Nystroem",
     "ObscureClassifier",
     "RandomFourier",
+    "SupervisedMetric",
     "Views",
     "__version__",
     "alignf_weights",

@@ -106,3 +106,22 @@ def online_steps(
     theta: NDArray[Any],
     s: NDArray[Any],
 ) -> int: ...
+def project_pairs(
+    X: NDArray[Any],
+    M: NDArray[Any],
+    Z: NDArray[Any],
+    P: NDArray[Any],
+    ends: NDArray[Any],
+    privileged_ends: NDArray[Any],
+    sign: NDArray[Any],
+    goal: NDArray[Any],
+    gamma: NDArray[Any],
+    cap: NDArray[Any],
+    told: NDArray[Any],
+    reach: NDArray[Any],
+    order: NDArray[Any],
+    lam: float,
+    corrected: bool,
+    a: NDArray[Any],
+    b: NDArray[Any],
+) -> int: ...

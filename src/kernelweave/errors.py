@@ -24,3 +24,7 @@ class IndefiniteKernelError(ValueError):
 
     def __reduce__(self) -> tuple[type, tuple[int, float, str | None]]:
         return type(self), (self.index, self.energy, self.name)
+
+
+class InfeasibleError(ValueError):
+    """Constraints that contradict each other, shown by a combination of them."""

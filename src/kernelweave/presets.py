@@ -1,5 +1,6 @@
 """The published methods by name."""
 
+from kernelweave.estimators.metric.presets import itml, itml_plus, itml_plus_hard, itml_plus_thesis, itml_s
 from kernelweave.estimators.presets import (
     average_kernel,
     elastic_net_mkl,
@@ -37,6 +38,11 @@ __all__ = [
     "f_heuristic",
     "kta",
     "iokl",
+    "itml",
+    "itml_plus",
+    "itml_plus_hard",
+    "itml_plus_thesis",
+    "itml_s",
     "l2_mkl",
     "lp_beta",
     "lp_mkl",

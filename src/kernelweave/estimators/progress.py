@@ -21,7 +21,9 @@ from kernelweave.solvers.result import Record
 COLUMNS = (
     TextColumn("{task.description}"),
     BarColumn(),
-    TextColumn("gap {task.fields[gap]:.1e} (to {task.fields[tol]:.0e}), machine {task.fields[machines]}"),
+    TextColumn(
+        "gap {task.fields[gap]:.1e} (to {task.fields[tol]:.0e}), {task.fields[unit]} {task.fields[count]}"
+    ),
     TimeElapsedColumn(),
     TimeRemainingColumn(),
 )
@@ -46,10 +48,11 @@ def count_bar(verbose: int, title: str) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def gap_bars(verbose: int) -> Iterator[Callable[[str, float], Callback | None]]:
+def gap_bars(verbose: int, unit: str = "machine") -> Iterator[Callable[[str, float], Callback | None]]:
     """Yield a maker of callbacks, one bar per problem; it makes None when nothing is to be shown.
 
-    One display holds all bars, so problems may run on several threads at once.
+    ``unit`` is what is counted beside the gap. One display holds all bars, so problems may run on several
+    threads at once.
     """
     if not verbose:
         yield lambda title, tol: None  # noqa: ARG005
@@ -57,7 +60,7 @@ def gap_bars(verbose: int) -> Iterator[Callable[[str, float], Callback | None]]:
     with Progress(*COLUMNS, transient=verbose < 2) as display:
 
         def bar(title: str, tol: float) -> Callback:
-            task = display.add_task(title, total=1.0, gap=1.0, tol=tol, machines=0)
+            task = display.add_task(title, total=1.0, gap=1.0, tol=tol, unit=unit, count=0)
             count = 0
 
             def show(record: Record) -> None:
@@ -66,7 +69,7 @@ def gap_bars(verbose: int) -> Iterator[Callable[[str, float], Callback | None]]:
                 gap = record.certificate.relative_gap
                 # The gap falls by a factor per machine, so the way to go is measured in its logarithm.
                 done = math.log(min(max(gap, tol), 1.0)) / math.log(tol)
-                display.update(task, completed=done, gap=gap, machines=count)
+                display.update(task, completed=done, gap=gap, count=count)
 
             return show
 

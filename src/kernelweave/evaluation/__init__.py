@@ -1,6 +1,8 @@
-"""Comparing methods: what differences mean."""
+"""Comparing methods and metrics: what differences mean, and what privileged features had to do with it."""
 
+from kernelweave.evaluation.pairs import pair_average_precision, pair_roc_auc
 from kernelweave.evaluation.permuted import PermutedControl, permuted_control
+from kernelweave.evaluation.ranking import cmc_curve, rank_accuracy
 from kernelweave.evaluation.statistics import (
     Friedman,
     Paired,
@@ -18,9 +20,13 @@ __all__ = [
     "PermutedControl",
     "Summary",
     "average_ranks",
+    "cmc_curve",
     "friedman_nemenyi",
+    "pair_average_precision",
+    "pair_roc_auc",
     "paired",
     "permuted_control",
+    "rank_accuracy",
     "ranks",
     "summary",
 ]
