@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
 
 from kernelweave import ITML, ITMLPlus, ITMLSelect
 from kernelweave.errors import InfeasibleError
@@ -48,7 +49,8 @@ def main():
         print(f"{name:<25} AP {precision(model):.3f}, gap {model.duality_gap_:.0e}, {model.n_iter_} sweeps")
 
     model = ITMLPlus(tol=1e-4, random_state=0)
-    control = permuted_control(model, train, y, clean, cv=3, n_permutations=3, random_state=0)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    control = permuted_control(model, train, y, clean, cv=folds, n_permutations=3, random_state=0)
     print(
         f"AUC over 3 folds: with privileged features {control.scores.mean():.3f}, with shuffled ones ", end=""
     )
