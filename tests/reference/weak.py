@@ -51,22 +51,20 @@ def full_optimum(Ks, candidates, C):
     return solve(cp.Problem(cp.Maximize(gain - cp.norm(top)), constraints))
 
 
-def block_updates(cases, T, M):
+def block_updates(cases):
     """Return, per case (norms, theta), the least sum of norms^2 / (2 d) over the capped groups of d.
 
-    The cases share nothing, so one program holds all of them. Each is filled up to T groups of M with norms
-    of zero, which cost nothing wherever they are.
+    The cases share nothing: one program with all of them is solved, many times faster than each alone.
     """
-    squares, caps = np.zeros((len(cases), T, M)), np.array([theta for _, theta in cases])
-    for place, (norms, _) in enumerate(cases):
-        squares[place, : norms.shape[0], : norms.shape[1]] = norms**2 / 2
-    squares = squares.reshape(-1, M)
-    d = cp.Variable(squares.shape)
-    lengths = cp.reshape(cp.norm(d, axis=1), (len(cases), T), order="C")
-    costs = cp.multiply(squares, cp.inv_pos(d))
-    constraints = [cp.sum(lengths, axis=1) <= 1, lengths <= np.tile(caps[:, None], T)]
-    solve(cp.Problem(cp.Minimize(cp.sum(costs)), constraints))
-    return costs.value.reshape(len(cases), -1).sum(axis=1)
+    costs, constraints = [], []
+    for norms, theta in cases:
+        d = cp.Variable(norms.shape, nonneg=True)
+        lengths = cp.norm(d, axis=1)
+        constraints += [cp.sum(lengths) <= 1, lengths <= theta]
+        used = np.argwhere(norms > 0)
+        costs.append(sum((cp.quad_over_lin(norms[t, m], d[t, m]) / 2 for t, m in used), start=cp.Constant(0)))
+    solve(cp.Problem(cp.Minimize(sum(costs)), constraints))
+    return [float(cost.value) for cost in costs]
 
 
 def best_labeling(K, alpha, candidates):

@@ -11,7 +11,10 @@ import numpy as np
 from kernelweave._typing import Indices, Matrix
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.kernels import Scaling
-from kernelweave.kernels.fitted_scaling import FittedScaling, Side
+from kernelweave.kernels.fitted_scaling import Chained, FittedScaling, Side
+
+# Rows scaled at a time: besides the matrix given and the one returned almost nothing is held.
+ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class RescaledKernels:
     """Fitted kernels with one more scaling, learnt on their training matrices when those are first made."""
 
     fitted: FittedKernels
-    scaling: Scaling
+    scalings: tuple[Scaling, ...]
     learnt: list[FittedScaling] = field(default_factory=list, repr=False)
 
     @property
@@ -37,8 +40,19 @@ class RescaledKernels:
         """Yield the scaled training matrices in order; each is the caller's own."""
         for m, K in enumerate(self.fitted.grams()):
             if m == len(self.learnt):
-                self.learnt.append(self.scaling.fit(K))
-            yield self.learnt[m].train(K)
+                self.learnt.append(self._fit(K))
+            yield _scaled(self.learnt[m], K)
+
+    def _fit(self, K: Matrix) -> FittedScaling:
+        """Learn the first scaling from the matrix and the others from the diagonal it leaves."""
+        first = self.scalings[0].fit(K)
+        links, diagonal = [first], first.train_diagonal(np.diagonal(K))
+        for scaling in self.scalings[1:]:
+            link = scaling.fit_diagonal(diagonal)
+            assert link is not None, f"{scaling} needs more than the diagonal"
+            links.append(link)
+            diagonal = link.train_diagonal(diagonal)
+        return Chained(tuple(links))
 
     def for_prediction(self) -> RescaledKernels:
         return replace(self, fitted=self.fitted.for_prediction())
@@ -65,3 +79,13 @@ class RescaledKernels:
                 )
             )
             yield int(m), self.learnt[m].between(K, Side(left, None), Side(right, None))
+
+
+def _scaled(scaling: FittedScaling, K: Matrix) -> Matrix:
+    out = np.empty_like(K)
+    every = np.arange(len(K))
+    for start in range(0, len(K), ROWS):
+        rows = every[start : start + ROWS]
+        out[rows] = scaling.block(K[rows], rows, every)
+    np.fill_diagonal(out, scaling.train_diagonal(np.diagonal(K)))
+    return out

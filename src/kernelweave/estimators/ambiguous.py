@@ -19,7 +19,7 @@ from kernelweave.estimators.inputs import as_bank
 from kernelweave.estimators.parameters import check_count, check_number
 from kernelweave.estimators.training import reason
 from kernelweave.gram.memory import budget
-from kernelweave.kernels import Centering, Chain, UnitMean
+from kernelweave.kernels import Centering, UnitMean
 from kernelweave.methods.ambiguity import Outcome
 from kernelweave.solvers import Certificate
 
@@ -57,7 +57,7 @@ class AmbiguousEstimator(KernelEstimator):
                 f"{len(fitted)} kernels of {n} points need {needed / 1e9:.2g} GB, but {limit / 1e9:.2g} GB "
                 "may be used; take fewer kernels or samples, or raise memory_limit."
             )
-        rescaled = RescaledKernels(fitted, Chain((Centering(), UnitMean())) if centre else UnitMean())
+        rescaled = RescaledKernels(fitted, (Centering(), UnitMean()) if centre else (UnitMean(),))
         return rescaled, list(rescaled.grams())
 
     def _keep_outcomes(self, outcomes: Sequence[Outcome]) -> None:
