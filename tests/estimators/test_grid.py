@@ -28,7 +28,7 @@ def test_every_place_starts_from_what_is_solved_around_it():
     """Solutions that are a sum of what each parameter does are found exactly inside the grid."""
     values = grid([0.1, 1.0, 10.0], [0.2, 0.5, 1.0])
     rng = np.random.default_rng(0)
-    rows, columns = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    rows, columns = rng.uniform(1.0, 1.4, size=(2, 3, 4))
     solutions = {}
     for i, j in values.places():
         solution = [Start(k * (rows[i] + columns[j]), -k * rows[i] + columns[j]) for k in (1.0, 2.0)]
@@ -63,3 +63,16 @@ def test_parts_without_a_parameter_stand_for_themselves(part):
     nothing = axis("geometry", part, None, None, ())
     assert (nothing.name, nothing.values, nothing.params(0)) == (None, (None,), {})
     assert Geometry.grid(Simplex(), 3) == ()
+
+
+def test_a_weight_that_both_neighbours_have_does_not_vanish():
+    """The closed form of some solvers keeps zeros, so an extrapolation must not make any."""
+    values = grid([0.1, 1.0], [0.2, 1.0])
+    zero = np.zeros(2)
+    solutions = {
+        (0, 0): [Start(np.array([0.9, 0.1]), zero)],
+        (0, 1): [Start(np.array([0.3, 0.0]), zero)],
+        (1, 0): [Start(np.array([0.4, 0.2]), zero)],
+    }
+    (guess,) = values.start((1, 1), solutions)
+    np.testing.assert_allclose(guess.eta, [0.15, 0.1])  # not 0.3 + 0.4 - 0.9 < 0

@@ -175,17 +175,17 @@ def test_folds_may_be_masks_or_leave_samples_out(cancer):
 def test_neighbours_save_machines_and_kernels_are_computed_once_per_fold(cancer, monkeypatch):
     X, y = cancer
     fits, passes = [], []
-    bank_fit, cross = KernelBank.fit, FittedBank.cross
+    make, cross = FittedBank.__init__, FittedBank.cross
 
-    def counted_fit(self, X):
+    def counted_fit(self, items, blocks, X):
         fits.append(len(X))
-        return bank_fit(self, X)
+        make(self, items, blocks, X)
 
     def counted_cross(self, X, which=None, columns=None):
         passes.append(len(X))
         return cross(self, X, which, columns)
 
-    monkeypatch.setattr(KernelBank, "fit", counted_fit)
+    monkeypatch.setattr(FittedBank, "__init__", counted_fit)
     monkeypatch.setattr(FittedBank, "cross", counted_cross)
     bank = KernelBank([Gaussian(scale=s) for s in np.geomspace(0.05, 20.0, 12)])
     costs, thetas = np.logspace(-1, 2, 4), np.geomspace(1 / 12, 1.0, 6)

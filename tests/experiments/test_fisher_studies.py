@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.datasets.data import load_or_skip
+from tests.datasets.data import FOLDER, load_or_skip
 
-from kernelweave.datasets import data_directory, overlapping_gaussians
+from kernelweave.datasets import overlapping_gaussians
 from kernelweave.experiments.papers.fisher_noise import Noise, kernels
 from kernelweave.experiments.papers.fisher_simulation import Rounds, Simulation
 from kernelweave.experiments.views import Weights
@@ -67,7 +67,7 @@ def test_cells_of_a_quick_run_are_cells_of_the_full_one():
 
 def test_noise_levels_are_nested_and_random_kernels_know_nothing():
     load_or_skip("mfeat")
-    folder = data_directory()
+    folder = FOLDER
     few, _, y, _ = kernels({"informative": 3, "split": 0}, folder)
     more, crossed, again, _ = kernels({"informative": 6, "split": 0}, folder)
     assert len(few) == len(more) == len(crossed) == 30

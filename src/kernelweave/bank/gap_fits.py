@@ -50,13 +50,14 @@ class MatrixReader:
     def sees(self, X: Any) -> AnyArray:
         given = as_matrices(X)
         if len(given) <= self.kernels.max() or given[0].shape[1] <= self.places[0]:
-            return np.ones(
-                (given[0].shape[0], self.kernels.size), dtype=bool
-            )  # the kernels say what is wrong
+            # The kernels say what is wrong.
+            return np.ones((given[0].shape[0], self.kernels.size), dtype=bool)
         return np.column_stack([~np.isnan(given[m][:, self.places[0]].astype(float)) for m in self.kernels])
 
     def take(self, X: Any, rows: Indices) -> Any:
         given = as_matrices(X)
+        if len(given) <= self.kernels.max():
+            return X  # the kernels say what is wrong
         whole = self.places.size == self.n_samples and self.kernels.size == len(given)
         if whole and rows.size == given[0].shape[0]:
             return X
@@ -119,6 +120,6 @@ def _fit_matrices(bank: PrecomputedBank, X: Any) -> Any:
 def _require_two(places: Indices, name: str) -> None:
     if places.size < 2:
         raise ValueError(
-            f"Kernel {name} has a value for {places.size} training sample(s) only; it needs two, so leave "
-            "its view out."
+            f"Kernel {name} has values for {places.size} sample{'' if places.size == 1 else 's'} only and "
+            "needs two; give more samples, or leave its view out."
         )
