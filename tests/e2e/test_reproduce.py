@@ -1,6 +1,7 @@
 """The experiments from the command line: lists, mistakes, a run, its page."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.experiments.toy import toy
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 import kernelweave.experiments.command as command
 import kernelweave.experiments.registry as registry
 from kernelweave.cli import app
+from kernelweave.experiments import Store
 
 
 def call(*words):
@@ -74,6 +76,16 @@ def test_a_run_prints_its_tables_and_its_records_make_the_page(only_toy):
     first = page.read_text()
     assert call("results", "--records", records, "--out", page).exit_code == 0  # from the records alone
     assert page.read_text() == first
+
+
+def test_the_results_page_is_what_the_records_say(tmp_path):
+    """No figure of it is typed: made again from the records it is the same."""
+    pytest.importorskip("matplotlib")
+    docs = Path(__file__).parents[2] / "docs"
+    store = Store(tmp_path / "s.sqlite")
+    for file in sorted((docs / "records").glob("*.jsonl")):
+        store.restore(file.read_text(encoding="utf-8").splitlines())
+    assert command.page(store, tmp_path) == (docs / "results.md").read_text(encoding="utf-8")
 
 
 def test_all_runs_what_has_its_data(only_toy):

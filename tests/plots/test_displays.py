@@ -29,10 +29,11 @@ def test_it_draws_on_axes_given_and_saves_the_same_file_twice(display, tmp_path)
     assert display.plot(ax) is display
     assert display.ax_ is ax
     assert display.figure_ is figure
-    files = [tmp_path / "one.png", tmp_path / "two.png"]
-    for file in files:
-        display.save(file)
-    assert files[0].read_bytes() == files[1].read_bytes()
+    for kind in ("png", "svg"):
+        files = [tmp_path / f"one.{kind}", tmp_path / f"two.{kind}"]
+        for file in files:
+            display.save(file)
+        assert files[0].read_bytes() == files[1].read_bytes()
     assert len(plt.get_fignums()) == 1  # the figure given; its own are closed
 
 

@@ -53,9 +53,7 @@ class Store:
 
     def put(self, study: str, protocol: str, cell: Cell, measures: Cell, context: Cell) -> None:
         """Keep the measures of one cell."""
-        row = (study, protocol, key(cell), json.dumps(dict(measures)), json.dumps(dict(context)))
-        with self._open() as connection:
-            connection.execute("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)", row)
+        self._insert([_row(study, protocol, cell, measures, context)])
 
     def done(self, study: str, protocol: str) -> set[str]:
         """Return the keys of the finished cells."""
@@ -90,14 +88,20 @@ class Store:
             )
 
     def restore(self, lines: Iterable[str]) -> None:
-        """Take over exported records."""
+        """Take over exported records, all or none."""
+        rows = []
         for line in lines:
             try:
                 record = json.loads(line)
                 parts = [record[name] for name in ("study", "protocol", "cell", "measures", "context")]
             except (ValueError, KeyError, TypeError):
                 raise DataError(f"{line.strip()[:60]!r} is no exported record; export it again.") from None
-            self.put(*parts)
+            rows.append(_row(*parts))
+        self._insert(rows)
+
+    def _insert(self, rows: list[tuple[str, ...]]) -> None:
+        with self._open() as connection:
+            connection.executemany("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)", rows)
 
     def _rows(self, study: str, protocol: str) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
         with self._open() as connection:
@@ -121,3 +125,7 @@ class Store:
             raise DataError(
                 f"The store {str(self.path)!r} cannot be used ({error}); give another --store, or delete it."
             ) from None
+
+
+def _row(study: str, protocol: str, cell: Cell, measures: Cell, context: Cell) -> tuple[str, ...]:
+    return study, protocol, key(cell), json.dumps(dict(measures)), json.dumps(dict(context))

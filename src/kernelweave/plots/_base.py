@@ -28,9 +28,11 @@ class Display(ABC):
 
     def save(self, file: str | Path) -> None:
         """Draw on a figure of its own and write it to a file; the kind is told by its name."""
-        self.plot()
-        self.figure_.savefig(file, dpi=150, metadata=_without_date(file))
-        _pyplot().close(self.figure_)
+        plt = _pyplot()
+        with plt.rc_context({"svg.hashsalt": type(self).__name__}):  # equal results give equal files
+            self.plot()
+            self.figure_.savefig(file, dpi=150, metadata=_without_date(file))
+        plt.close(self.figure_)
 
     @property
     def size(self) -> tuple[float, float]:
@@ -50,5 +52,5 @@ def _pyplot() -> Any:
 
 
 def _without_date(file: str | Path) -> dict[str, Any] | None:
-    """Leave out the date, so that equal results give equal files."""
+    """Leave out the date, for the same reason."""
     return {"Date": None} if str(file).endswith(".svg") else None
