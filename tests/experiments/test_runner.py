@@ -13,6 +13,7 @@ from kernelweave.errors import DataError
 from kernelweave.experiments import Store, experiments, run
 from kernelweave.experiments.experiment import Study
 from kernelweave.experiments.render import write
+from kernelweave.experiments.views.cells import gather
 
 
 def marks(folder):
@@ -130,3 +131,17 @@ def test_every_experiment_is_whole(one):
     assert one.title
     assert one.source
     assert study.protocol
+
+
+def test_an_unfinished_run_is_shown_on_the_splits_all_methods_have():
+    records = [
+        {"dataset": "a", "split": split, "method": method, "accuracy": 0.1 * split}
+        for method, splits in {"one": (0, 1, 2), "two": (1, 2)}.items()
+        for split in splits
+    ]
+    records += [{"dataset": "b", "split": 0, "method": "one", "accuracy": 0.0}]
+    cells = gather(records, "accuracy", ("one", "two", "three"), ("a", "b"))
+    assert cells.rows == ("a",)
+    assert cells.methods == ("one", "two")
+    assert cells.values["a", "one"] == cells.values["a", "two"] == (0.1, 0.2)
+    assert cells.count == "2"

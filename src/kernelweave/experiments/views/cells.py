@@ -31,24 +31,31 @@ class Cells:
         return np.array([[self.summary(row, method).mean for method in self.methods] for row in self.rows])
 
     @property
-    def count(self) -> int:
-        """The smallest number of values a cell has."""
-        return min((len(found) for found in self.values.values()), default=0)
+    def count(self) -> str:
+        """How many values a cell has: a number, or a range where a run is not finished."""
+        sizes = {len(found) for found in self.values.values()} or {0}
+        return str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"
 
 
 def gather(
     records: Records, measure: str, methods: Sequence[str], rows: Sequence[Any], by: str = "dataset"
 ) -> Cells:
-    """Return a measure by ``by`` and method, in the order given; rows that lack a method are left out."""
-    found: dict[tuple[Any, str], list[tuple[int, float]]] = {}
+    """Return a measure by ``by`` and method, in the order given, on the splits all methods of a row have."""
+    found: dict[tuple[Any, str], dict[int, float]] = {}
     for record in records:
         place = (record[by], str(record["method"]))
-        found.setdefault(place, []).append((int(record["split"]), float(record[measure])))
+        found.setdefault(place, {})[int(record["split"])] = float(record[measure])
     there = tuple(m for m in methods if any(place[1] == m for place in found))
-    whole = tuple(row for row in rows if there and all((row, method) in found for method in there))
+    shared = {row: _shared([found.get((row, method), {}) for method in there]) for row in rows}
+    whole = tuple(row for row in rows if shared.get(row))
     values = {
-        (row, method): tuple(value for _, value in sorted(found[row, method]))
+        (row, method): tuple(found[row, method][split] for split in shared[row])
         for row in whole
         for method in there
     }
     return Cells(whole, there, values)
+
+
+def _shared(found: list[dict[int, float]]) -> list[int]:
+    """Return the splits that all of them have."""
+    return sorted(set.intersection(*map(set, found))) if found else []
