@@ -218,6 +218,11 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         super()._check_parameters()
         check_count("max_rounds", self.max_rounds)
         check_prior(self.prior)
+        if self.unit_trace and not self.centre:
+            raise ValueError(
+                "unit_trace=True divides the centred kernels by their traces and needs centre=True; "
+                "for kernels as they are give the bank scaling=UnitTrace()."
+            )
         if self.scale_margins and getattr(self.part("learner"), "degree", None) is None:
             raise IncompatiblePartsError(
                 f"scale_margins=True needs a machine with margins of 1, such as Hinge() or SquaredHinge(); "

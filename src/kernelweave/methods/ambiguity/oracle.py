@@ -146,5 +146,7 @@ def _eigenvectors(K: Matrix, alpha: Vector, ambiguity: Ambiguity) -> list[Vector
         return []
     operator = LinearOperator((n, n), matvec=lambda x: scale * (K @ (scale * x.ravel())), dtype=np.float64)
     start = scale + 1e-3 * np.cos(np.arange(n))  # fixed, and not orthogonal to anything likely
+    if not operator.matvec(start).any():  # a kernel of zeros tells nothing
+        return []
     _, vectors = eigsh(operator, k=count, v0=start, tol=1e-2)
     return list(vectors.T)

@@ -129,12 +129,9 @@ class Iterate:
         self.past = state.get("past")
 
     def _fold(self) -> None:
-        if self.past is not None:  # in units of the new V; where all is erased the sum so far is frozen
-            if self.factor == 0.0:
-                self.past -= self.total * self.V
-                self.total = 0.0
-            else:
-                self.total /= self.factor
+        if self.past is not None:  # the sum so far is frozen: in units of the new V it could overflow
+            self.past -= self.total * self.V
+            self.total = 0.0
         self.V *= self.factor
         if self._G.size:
             self._G *= self.factor
