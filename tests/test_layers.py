@@ -27,6 +27,7 @@ MAY_IMPORT = {
         *("datasets", "evaluation", "plots", "presets"),
     },
     "demo": {"bank", "estimators", "geometry", "kernels", "learners", "solvers"},
+    "io": {"kernels", "gram", "bank", "geometry", "learners", "solvers", "methods", "estimators"},
     "cli": {"demo", "experiments"},
     "__main__": {"cli"},
 }
