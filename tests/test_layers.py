@@ -28,7 +28,8 @@ MAY_IMPORT = {
     },
     "demo": {"bank", "estimators", "geometry", "kernels", "learners", "solvers"},
     "io": {"kernels", "gram", "bank", "geometry", "learners", "solvers", "methods", "estimators"},
-    "cli": {"demo", "experiments"},
+    "command": {"kernels", "bank", "geometry", "learners", "estimators", "presets", "io"},
+    "cli": {"demo", "experiments", "command"},
     "__main__": {"cli"},
 }
 # What solvers may know of other layers: protocols, and the plain result a learner hands back.
