@@ -84,9 +84,7 @@ def results(
 
 @app.command()
 def fit(
-    data: Annotated[
-        list[str], typer.Argument(help="One file, or several that share an id (NAME=FILE names).")
-    ],
+    data: Annotated[list[str], typer.Argument(help="One file, or several that share an id.")],
     target: Annotated[str, typer.Option(help="The column to predict.")],
     model: Annotated[Path, typer.Option(help="The model file to write.")],
     view: Annotated[
@@ -97,9 +95,7 @@ def fit(
     ] = None,
     task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
     method: Annotated[str, typer.Option(help="A published method by name.")] = "simple_mkl",
-    bank: Annotated[
-        str, typer.Option(help="Kernels on every view: gaussians, linear, distances.")
-    ] = "gaussians",
+    bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
     cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
 ) -> None:
@@ -141,6 +137,46 @@ def predict(
             typer.echo(rows, nl=False)
         else:
             typer.echo(f"{told['rows']} predictions written to {out}.")
+
+
+@app.command()
+def compare(
+    data: Annotated[list[str], typer.Argument(help="One file, or several that share an id.")],
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    method: Annotated[list[str] | None, typer.Option(help="A method, repeatable; or 'all'.")] = None,
+    view: Annotated[
+        list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
+    ] = None,
+    identity: Annotated[str | None, typer.Option("--id", help="Column that tells rows apart.")] = None,
+    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
+    bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
+    cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
+    repeats: Annotated[int, typer.Option(help="How often to cut folds anew.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Say the scores as JSON.")] = False,
+) -> None:
+    """Score methods and baselines on the same splits, with paired differences."""
+    from rich.console import Console
+
+    from kernelweave.command import contest, saying, work
+    from kernelweave.command.waiting import fits_bar
+
+    console = Console()
+    with _one_sentence("stopped before the first method was finished.", MISTAKES):
+        request = work.Request(data, target, view or (), identity, task, bank=bank, cost=cost)
+        with fits_bar(console.is_terminal and not as_json) as begin:
+            done, told = contest.compare(request, method or (), folds, repeats, begin)
+        if not done.scores:
+            raise KeyboardInterrupt
+        told |= done.told()
+        if as_json:
+            typer.echo(json.dumps(told, ensure_ascii=False))
+        else:
+            saying.say_columns(console, told)
+            saying.say_compare(console, told)
+    if done.stopped:
+        typer.echo(f"kernelweave: stopped; finished: {', '.join(done.scores)}.", err=True)
+        raise typer.Exit(130)
 
 
 @app.command()

@@ -41,6 +41,23 @@ def say_columns(console: Console, told: dict[str, Any]) -> None:
     console.print(table)
 
 
+def say_compare(console: Console, told: dict[str, Any]) -> None:
+    """Say how the methods did, and how they differ from the baselines on the same splits."""
+    kind = "accuracy" if told["task"] == "classification" else "R²"
+    bases = list(next(iter(told["differences"].values()), {}))
+    table = Table(title=f"{kind} on {told['splits']} splits, and differences with 95 % intervals")
+    table.add_column("method")
+    table.add_column("mean ± sd", justify="right")
+    for base in bases:
+        table.add_column(f"minus {base}", justify="right")
+    for name, mean in told["means"].items():
+        differences = told["differences"].get(name, {})
+        cells = [_difference(differences[base]) if base in differences else "" for base in bases]
+        table.add_row(escape(name), f"{mean['mean']:.4f} ± {mean['deviation']:.4f}", *cells)
+    console.print(table)
+    say_notes(console, told["notes"])
+
+
 def say_inspect(console: Console, label: dict[str, Any]) -> None:
     """Say what is in a model file."""
     versions = ", ".join(f"{name} {number}" for name, number in label["versions"].items())
@@ -75,6 +92,11 @@ def weight_table(weights: dict[str, float]) -> Table:
     for name, weight in weights.items():
         table.add_row(escape(name), f"{weight:.3f}", "█" * round(BAR * max(weight, 0.0) / top))
     return table
+
+
+def _difference(found: dict[str, Any]) -> str:
+    low, high = found["interval"]
+    return escape(f"{found['difference']:+.4f} [{low:+.4f}, {high:+.4f}]")
 
 
 def _classes(told: dict[str, Any]) -> str:

@@ -40,6 +40,7 @@ def fit(request: Request, out: Path) -> dict[str, Any]:
     """Fit a model, write it to a file, and return what was done."""
     check_place(out, request.data)
     X, y, told = prepare(request)
+    told.pop("positions")
     model = make(request.method, told.pop("bank"), told["task"], request.cost, request.verbose)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -72,6 +73,7 @@ def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
         "left_out": roles.left_out,
         "notes": list(joined.notes),
         "bank": make_bank(request.bank, roles.positions),
+        "positions": roles.positions,
     }
     if task == "classification":
         told["classes"] = {str(label): int((y == label).sum()) for label in np.unique(y)}
