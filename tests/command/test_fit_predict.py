@@ -15,6 +15,7 @@ from kernelweave import KernelBank, MKLRegressor, Views, presets
 from kernelweave.command import methods
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners import Square
+from kernelweave.solvers.problem import Walk
 
 pytest.importorskip("skops")
 KERNELS = [Gaussian(scale=s) for s in (0.25, 1.0, 4.0)]
@@ -169,6 +170,25 @@ def test_every_preset_for_tables_is_a_method():
         "itml_s",
     }
     assert set(presets.__all__) - others == set(methods.names("classification"))
+
+
+def test_ctrl_c_while_solving_keeps_the_best_weights_and_says_their_gap(tmp_path, monkeypatch):
+    frame().to_csv(tmp_path / "t.csv", index=False)
+    visits, visit = [], Walk.visit
+
+    def interrupted(self, *args, **named):
+        visits.append(self)
+        if len(visits) == 2:
+            raise KeyboardInterrupt
+        return visit(self, *args, **named)
+
+    monkeypatch.setattr(Walk, "visit", interrupted)
+    done = run("fit", tmp_path / "t.csv", "--target", "label", *VIEWS, "--model", tmp_path / "m.kw", "--json")
+    assert done.exit_code == 0, done.output
+    (note,) = json.loads(done.stdout)["notes"]
+    assert "Stopped at a relative duality gap" in note
+    assert "interrupt" in note
+    assert kernelweave.load(tmp_path / "m.kw")[-1].duality_gap_ > 1e-4
 
 
 def test_ctrl_c_leaves_the_old_model_and_says_so(tmp_path, monkeypatch):
