@@ -27,7 +27,10 @@ MAY_IMPORT = {
         *("datasets", "evaluation", "plots", "presets"),
     },
     "demo": {"bank", "estimators", "geometry", "kernels", "learners", "solvers"},
-    "cli": {"demo", "experiments"},
+    "io": {"kernels", "gram", "bank", "geometry", "learners", "solvers", "methods", "estimators"},
+    "explain": {"bank", "estimators"},
+    "command": {"kernels", "bank", "geometry", "learners", "estimators", "presets", "io", "evaluation"},
+    "cli": {"demo", "experiments", "command"},
     "__main__": {"cli"},
 }
 # What solvers may know of other layers: protocols, and the plain result a learner hands back.

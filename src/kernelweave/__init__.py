@@ -35,6 +35,7 @@ from kernelweave.estimators.search import MKLClassifierCV
 from kernelweave.estimators.semi_supervised import SemiSupervisedMKLClassifier
 from kernelweave.estimators.svm_2k import SVM2K
 from kernelweave.estimators.svm_plus import SVMPlusClassifier
+from kernelweave.io import load, save
 from kernelweave.methods import alignf_weights, alignment, centered_alignment
 
 __version__ = version("kernelweave")
@@ -78,6 +79,8 @@ __all__ = [
     "SingleInstanceMKLClassifier",
     "WitnessMKLClassifier",
     "batches",
+    "load",
     "path",
     "presets",
+    "save",
 ]

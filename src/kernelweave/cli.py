@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+# What the commands on the user's own files take for a mistake of the user's: the library says no with these.
+MISTAKES = (ValueError, OSError, ImportError, MemoryError)
 
 
 @app.command()
@@ -78,16 +82,134 @@ def results(
         command.report(store, records, out)
 
 
+@app.command()
+def fit(
+    data: Annotated[list[str], typer.Argument(help="One file, or several that share an id.")],
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    model: Annotated[Path, typer.Option(help="The model file to write.")],
+    view: Annotated[
+        list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
+    ] = None,
+    identity: Annotated[
+        str | None, typer.Option("--id", help="Column that tells rows apart; with several files 'id'.")
+    ] = None,
+    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
+    method: Annotated[str, typer.Option(help="A published method by name.")] = "simple_mkl",
+    bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
+    cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
+) -> None:
+    """Learn a model from CSV, Parquet or NPZ files and write it to a file."""
+    from rich.console import Console
+
+    from kernelweave.command import saying, work
+
+    console = Console()
+    verbose = int(console.is_terminal and not as_json)
+    with _one_sentence(f"stopped; {model} was not written.", MISTAKES):
+        request = work.Request(data, target, view or (), identity, task, method, bank, cost, verbose)
+        told = work.fit(request, model)
+        if as_json:
+            typer.echo(json.dumps(told, ensure_ascii=False))
+        else:
+            saying.say_fit(console, told)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model file that fit has written.")],
+    data: Annotated[list[str], typer.Argument(help="Files with the same columns as those of fit.")],
+    out: Annotated[Path | None, typer.Option(help="CSV file to write; none prints it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
+) -> None:
+    """Predict the rows of files with a model file."""
+    from rich.console import Console
+
+    from kernelweave.command import saying, work
+
+    with _one_sentence("stopped; nothing was written.", MISTAKES):
+        rows, told = work.predict(model, data, out)
+        if as_json:
+            typer.echo(json.dumps(told | ({"csv": rows} if out is None else {}), ensure_ascii=False))
+            return
+        saying.say_notes(Console(stderr=True), told["notes"])
+        if out is None:
+            typer.echo(rows, nl=False)
+        else:
+            typer.echo(f"{told['rows']} predictions written to {out}.")
+
+
+@app.command()
+def compare(
+    data: Annotated[list[str], typer.Argument(help="One file, or several that share an id.")],
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    method: Annotated[list[str] | None, typer.Option(help="A method, repeatable; or 'all'.")] = None,
+    view: Annotated[
+        list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
+    ] = None,
+    identity: Annotated[str | None, typer.Option("--id", help="Column that tells rows apart.")] = None,
+    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
+    bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
+    cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
+    repeats: Annotated[int, typer.Option(help="How often to cut folds anew.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Say the scores as JSON.")] = False,
+) -> None:
+    """Score methods and baselines on the same splits, with paired differences."""
+    from rich.console import Console
+
+    from kernelweave.command import contest, saying, work
+    from kernelweave.command.waiting import fits_bar
+
+    console = Console()
+    with _one_sentence("stopped before the first method was finished.", MISTAKES):
+        request = work.Request(data, target, view or (), identity, task, bank=bank, cost=cost)
+        with fits_bar(console.is_terminal and not as_json) as begin:
+            done, told = contest.compare(request, method or (), folds, repeats, begin)
+        if not done.scores:
+            raise KeyboardInterrupt
+        told |= done.told()
+        if as_json:
+            typer.echo(json.dumps(told, ensure_ascii=False))
+        else:
+            saying.say_columns(console, told)
+            saying.say_compare(console, told)
+    if done.stopped:
+        typer.echo(f"kernelweave: stopped; finished: {', '.join(done.scores)}.", err=True)
+        raise typer.Exit(130)
+
+
+@app.command()
+def inspect(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Show what a model file holds: columns, kernels, weights, certificate, versions."""
+    from rich.console import Console
+
+    from kernelweave.command import saying, work
+
+    with _one_sentence("stopped.", MISTAKES):
+        label = work.inspect(model)
+        if as_json:
+            typer.echo(json.dumps(label, ensure_ascii=False))
+        else:
+            saying.say_inspect(Console(), label)
+
+
 @contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Turn a mistake of the user's into one sentence and exit code 2."""
+def _one_sentence(
+    stopped: str = "stopped; finished work is kept, and the same command goes on.",
+    mistakes: tuple[type[Exception], ...] = (DataError, OSError),
+) -> Iterator[None]:
+    """Turn a mistake of the user's into one sentence and exit code 2, and Ctrl-C into what was kept."""
     try:
         yield
-    except (DataError, OSError) as error:
-        typer.echo(f"kernelweave: {error}", err=True)
+    except mistakes as error:
+        typer.echo(f"kernelweave: {' '.join(str(error).split()) or type(error).__name__}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        typer.echo("kernelweave: stopped; finished work is kept, and the same command goes on.", err=True)
+        typer.echo(f"kernelweave: {stopped}", err=True)
         raise typer.Exit(130) from None
 
 

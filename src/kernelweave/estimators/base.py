@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._typing import Matrix
-from kernelweave.bank.cross import combined
+from kernelweave._typing import AnyArray, Matrix
+from kernelweave.bank.cross import combined, contributions
 from kernelweave.estimators.inputs import check_input, is_precomputed
 
 
@@ -56,6 +56,12 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         X = check_input(self, X, reset=False)
         Z = None if Z is None else check_input(self, Z, reset=False)
         return combined(self.bank_, X, eta, Z)
+
+    def _kernel_parts(self, X: Any) -> AnyArray:
+        """Return what every kernel adds to the decision values: (rows, problems, M), without intercept."""
+        eta = np.broadcast_to(self.kernel_weights_, (len(self.dual_coef_), len(self.bank_)))
+        coef = eta[:, :, None] * self.dual_coef_[:, None, :]
+        return contributions(self.bank_, check_input(self, X, reset=False), coef, self.support_)
 
     def _require_fit(self, attribute: str | None = None) -> None:
         """Raise NotFittedError unless there is something learnt to answer with."""

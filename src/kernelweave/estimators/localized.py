@@ -169,12 +169,14 @@ class LocalizedMKLClassifier(MKLClassifier):
     def decision_function(self, X: Any) -> AnyArray:
         """Return one signed score per sample, or per sample and class beyond two classes."""
         self._require_fit()
+        values = self._kernel_parts(X).sum(axis=2) + self.intercept_
+        return np.asarray(values[:, 0] if self.classes_.size == 2 else values)
+
+    def _kernel_parts(self, X: Any) -> AnyArray:
         X = check_input(self, X, reset=False)
         trained = self.local_weights_[None] if self.local_weights_.ndim == 2 else self.local_weights_
         coef = self.dual_coef_[:, None, :] * trained[:, self.support_].transpose(0, 2, 1)
-        parts = contributions(self.bank_, X, coef, self.support_)
-        values = np.einsum("icm,cim->ic", parts, self._gates(X)) + self.intercept_
-        return np.asarray(values[:, 0] if self.classes_.size == 2 else values)
+        return contributions(self.bank_, X, coef, self.support_) * self._gates(X).transpose(1, 0, 2)
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return Σ eta_m(x) k_m(x, z) eta_m(z) between the rows of X and of Z, the mean over the classes.

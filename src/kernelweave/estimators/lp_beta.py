@@ -9,7 +9,7 @@ from joblib import effective_n_jobs
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray
-from kernelweave.bank.cross import layered_scores
+from kernelweave.bank.cross import contributions, layered_scores
 from kernelweave.estimators.heuristics import held_out_in_threads
 from kernelweave.estimators.inputs import check_input
 from kernelweave.estimators.parameters import check_share
@@ -114,6 +114,12 @@ class LPBetaClassifier(BaselineClassifier):
         eta = np.atleast_2d(self.kernel_weights_)
         values = layered_scores(self.bank_, X, eta, self.dual_coef_, self.support_) + self.intercept_
         return self._shaped(values)
+
+    def _kernel_parts(self, X: Any) -> AnyArray:
+        coef = self.dual_coef_.transpose(1, 0, 2)
+        eta = np.broadcast_to(self.kernel_weights_, coef.shape[:2])
+        X = check_input(self, X, reset=False)
+        return contributions(self.bank_, X, eta[:, :, None] * coef, self.support_)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -194,6 +194,11 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         parts = self._contributions(X)
         return parts[:, 0] if self.classes_.size == 2 else parts
 
+    def _kernel_parts(self, X: Any) -> AnyArray:
+        pairs = zip(self._decided(X), self._each(self.patterns_), strict=True)
+        on = np.stack([table[chosen] for (_, chosen), table in pairs], axis=1)
+        return np.asarray(self._contributions(X) * on)
+
     def _decided(self, X: Any) -> list[tuple[Vector, AnyArray]]:
         parts, tables = self._contributions(X), self._each(self.patterns_)
         signed = len(tables) == 1

@@ -1,0 +1,1 @@
+"""What the command line does with files: read tables, say what is what, fit, predict, inspect."""

@@ -1,0 +1,44 @@
+"""While the user waits: a bar with the time left, and Ctrl-C that is not forgotten."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+@contextmanager
+def fits_bar(shown: bool) -> Iterator[Callable[[int], Callable[[str], None]]]:
+    """Give a function that starts a bar of so many fits; what it returns is called before each."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as progress:
+
+        def begin(total: int) -> Callable[[str], None]:
+            bar = progress.add_task("", total=total, completed=-1)
+            return lambda name: progress.update(bar, description=name, advance=1)
+
+        yield begin
+
+
+@contextmanager
+def remembered_interrupt() -> Iterator[threading.Event]:
+    """Give an event that Ctrl-C sets, also where a fit takes the interrupt for its own end and returns."""
+    pressed = threading.Event()
+
+    def press(*_: Any) -> None:
+        pressed.set()
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # only the main thread hears signals
+        yield pressed
+        return
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,179 @@
+"""The commands: from files to a model file, from a model file to predictions, and what a model file holds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelweave.command.files import pandas
+from kernelweave.command.joining import read_joined
+from kernelweave.command.methods import make, make_bank
+from kernelweave.command.roles import assign, table, targets
+from kernelweave.errors import DataError
+from kernelweave.io import about, load, save, written_whole
+
+COMMAND = "kernelweave fit"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to fit on what."""
+
+    data: Sequence[str]
+    target: str
+    views: Sequence[str] = ()
+    id_column: str | None = None
+    task: str = "auto"
+    method: str = "simple_mkl"
+    bank: str = "gaussians"
+    cost: float | None = None
+    verbose: int = 0
+
+
+def fit(request: Request, out: Path) -> dict[str, Any]:
+    """Fit a model, write it to a file, and return what was done."""
+    check_place(out, request.data)
+    X, y, told = prepare(request)
+    told.pop("positions")
+    model = make(request.method, told.pop("bank"), told["task"], request.cost, request.verbose)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    told["notes"] += unique_sentences(caught)
+    last = model[-1]
+    told |= {"model": type(last).__name__, "method": request.method, "weights": weights_of(last)}
+    if hasattr(last, "certificate_"):
+        told["relative_gap"] = float(last.certificate_.relative_gap)
+    told["score"] = float(model.score(X, y))
+    save(model, out, notes={"command": COMMAND, **told})
+    return {"written": str(out), **told}
+
+
+def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
+    """Read the files; return the table, the target, and what was taken for what, with the bank."""
+    if request.task not in ("auto", "classification", "regression"):
+        raise DataError(f"--task is auto, classification or regression; got {request.task!r}.")
+    joined = read_joined(request.data, request.id_column)
+    roles = assign(joined, request.target, request.views)
+    y, task = targets(joined.frame[roles.target], request.target, request.task)
+    X = table(joined.frame, roles.columns)
+    told = {
+        "rows": len(X),
+        "files": list(joined.names),
+        "target": roles.target,
+        "id": request.id_column or ("id" if len(joined.names) > 1 else None),
+        "task": task,
+        "views": roles.views,
+        "left_out": roles.left_out,
+        "notes": list(joined.notes),
+        "bank": make_bank(request.bank, roles.positions),
+        "positions": roles.positions,
+    }
+    if task == "classification":
+        told["classes"] = {str(label): int((y == label).sum()) for label in np.unique(y)}
+    return X, y, told
+
+
+def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[str, dict[str, Any]]:
+    """Return predictions as CSV, written to a file where one is named, and what was done."""
+    label = about(model_file)
+    notes = label["notes"]
+    if notes.get("command") != COMMAND:
+        raise DataError(
+            f"{model_file} was not written by {COMMAND!r}, so it does not say which columns it needs; "
+            "use kernelweave.load in Python."
+        )
+    if out is not None:
+        check_place(out, [*data, str(model_file)], model=False)
+    if len(data) != len(notes["files"]):
+        raise DataError(
+            f"The model was fitted on {len(notes['files'])} files ({', '.join(notes['files'])}); "
+            f"got {len(data)}."
+        )
+    joined = read_joined(data, notes["id"], id_optional=True)
+    columns = list(dict.fromkeys(name for group in notes["views"].values() for name in group))
+    missing = [name for name in notes["files"] if name not in joined.names]
+    if len(joined.names) > 1 and missing:
+        raise DataError(
+            f"The model needs a file called {missing[0]!r}; name yours as {missing[0]}=FILE "
+            f"(got {', '.join(joined.names)})."
+        )
+    X = table(joined.frame, columns)
+    frame = answers(load(model_file), X)
+    if joined.ids is not None:
+        frame.insert(0, notes["id"], joined.ids)
+    content = StringIO()
+    frame.to_csv(content, index=False)
+    if out is not None:
+        written_whole(out, content.getvalue().encode())
+    unused = [str(name) for name in joined.frame.columns if name not in columns]
+    told = {
+        "rows": len(X),
+        "written": None if out is None else str(out),
+        "unused": unused,
+        "notes": list(joined.notes),
+    }
+    return content.getvalue(), told
+
+
+def answers(model: Any, X: Any) -> Any:
+    """Return a frame of predictions, with decision values where the model has them."""
+    frame = pandas().DataFrame({"prediction": model.predict(X)})
+    if hasattr(model, "decision_function"):
+        values = model.decision_function(X)
+        if values.ndim == 1:
+            frame["decision"] = values
+        else:
+            for label, column in zip(model.classes_, values.T, strict=True):
+                frame[f"decision {label}"] = column
+    return frame
+
+
+def inspect(model_file: Path) -> dict[str, Any]:
+    """Return what a model file holds: its label, and the weights of its kernels."""
+    label = about(model_file)
+    model = load(model_file)
+    last = model[-1] if hasattr(model, "steps") else model
+    label["weights"] = weights_of(last)
+    if hasattr(last, "certificate_"):
+        certificate = last.certificate_
+        label["certificate"] = {
+            "lower": float(certificate.lower),
+            "upper": float(certificate.upper),
+            "relative_gap": float(certificate.relative_gap),
+        }
+    if hasattr(last, "support_"):
+        label["support"] = len(last.support_)
+    return label
+
+
+def weights_of(model: Any) -> dict[str, float]:
+    """Return the weight of every kernel, their mean over the classes where there are several."""
+    if not hasattr(model, "kernel_weights_"):
+        return {}
+    eta = np.atleast_2d(model.kernel_weights_).mean(axis=0)
+    return {str(name): float(weight) for name, weight in zip(model.kernel_names_, eta, strict=True)}
+
+
+def check_place(out: Path, data: Sequence[str], *, model: bool = True) -> None:
+    """Say now, not after the work, that a file could not be written."""
+    if out.is_dir():
+        raise DataError(f"{out} is a folder, not a file to write; give it a file name.")
+    if not out.parent.is_dir():
+        raise DataError(f"There is no folder {out.parent} to write {out.name} to; make it first.")
+    taken = {Path(word.partition("=")[2] or word).resolve() for word in data}
+    if out.resolve() in taken:
+        raise DataError(f"{out} is one of the files to read; choose another name.")
+    if model and out.exists() and not out.read_bytes()[:2] == b"PK":
+        raise DataError(f"{out} is there already and is not a model file; choose another name.")
+
+
+def unique_sentences(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """Return warnings as sentences, each once."""
+    return list(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))

@@ -1,0 +1,163 @@
+"""What every kernel adds to the decision value of a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.estimators.base import KernelEstimator
+
+# Rows on which the sum is compared with the model's own answer.
+CHECKED = 8
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Contributions:
+    r"""What every kernel adds to the decision value of each sample: f(x) = Σ_m values_m(x) + intercept.
+
+    Parameters
+    ----------
+    values : array of shape (n, M), or (n, problems, M) beyond two classes
+        Contributions of the kernels.
+    intercept : array of shape (), or (problems,)
+        What no kernel says.
+    names, views : tuples of str
+        The kernels, and the view of each.
+
+    Notes
+    -----
+    Differs from the paper: it is in none; the decision function of every additive kernel machine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.explain import Contributions
+    >>> said = Contributions(np.array([[1.0, 2.0], [3.0, 2.0]]), np.array(-1.0), ("a", "b"), ("x", "x"))
+    >>> said.decision
+    array([2., 4.])
+    >>> said.importance()
+    {'a': 1.0, 'b': 0.0}
+
+    """
+
+    values: AnyArray = field(repr=False)
+    intercept: AnyArray
+    names: tuple[str, ...]
+    views: tuple[str, ...]
+
+    @property
+    def decision(self) -> AnyArray:
+        """The decision values: the sum over the kernels and the intercept."""
+        return np.asarray(self.values.sum(axis=-1) + self.intercept)
+
+    def by_view(self) -> Contributions:
+        """Return the contributions of the views: the sums over their kernels."""
+        views = tuple(dict.fromkeys(self.views))
+        places = np.array([views.index(view) for view in self.views])
+        parts = [self.values[..., places == k].sum(axis=-1) for k in range(len(views))]
+        return Contributions(np.stack(parts, axis=-1), self.intercept, views, views)
+
+    def importance(self) -> dict[str, float]:
+        """Return how much each kernel moves the decision: the mean distance from its mean over the samples.
+
+        A kernel that says the same of every sample is an intercept by another name, and has none. Several
+        problems give their mean.
+        """
+        moved = np.abs(self.values - self.values.mean(axis=0)).mean(axis=0)
+        shares: Vector = moved if moved.ndim == 1 else moved.mean(axis=0)
+        return {name: float(share) for name, share in zip(self.names, shares, strict=True)}
+
+
+def contributions(model: Any, X: Any) -> Contributions:
+    """Return what every kernel of a fitted model adds to the decision value of each sample.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted kernel machine of kernelweave, or a pipeline or search that ends in one.
+    X : samples as for ``predict``.
+
+    Returns
+    -------
+    Contributions
+        They add up to ``decision_function`` (``predict`` of a regressor).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelweave import KernelBank, MKLClassifier
+    >>> from kernelweave.explain import contributions
+    >>> X, y = load_iris(return_X_y=True)
+    >>> views = {"sepal": [0, 1], "petal": [2, 3]}
+    >>> model = MKLClassifier(KernelBank.per_view(views=views)).fit(X, y)
+    >>> said = contributions(model, X[:3])
+    >>> bool(np.allclose(said.decision, model.decision_function(X[:3])))
+    True
+    >>> list(said.by_view().importance())
+    ['sepal', 'petal']
+
+    """
+    last, X = unwrapped(model, X)
+    if not isinstance(last, KernelEstimator):
+        raise TypeError(
+            f"contributions needs a kernel machine of kernelweave; got {type(last).__name__}, "
+            "which has no kernels."
+        )
+    last._require_fit()
+    parts = _parts(last, X)
+    views: Any = getattr(last.bank_, "view_names", last.kernel_names_)
+    alone = parts.shape[1] == 1
+    intercept = np.asarray(last.intercept_, dtype=np.float64)
+    return Contributions(
+        parts[:, 0] if alone else parts,
+        intercept.reshape(()) if alone else intercept,
+        tuple(str(name) for name in last.kernel_names_),
+        tuple(str(view) for view in views),
+    )
+
+
+def unwrapped(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """Return the kernel machine inside pipelines and searches, and the samples as it sees them."""
+    while True:
+        if hasattr(model, "steps"):
+            for _, step in model.steps[:-1]:
+                if X is not None and step not in (None, "passthrough"):
+                    X = step.transform(X)
+            model = model.steps[-1][1]
+        elif hasattr(model, "best_estimator_") and not hasattr(model, "dual_coef_"):
+            model = model.best_estimator_
+        else:
+            return model, X
+
+
+def _parts(model: Any, X: Any) -> AnyArray:
+    """Return the parts, or say that the model's decision is not a sum over kernels."""
+    wrong = TypeError(
+        f"The decision of {type(model).__name__} is not a sum over kernels of single samples; contributions "
+        "are known for MKLClassifier, MKLRegressor, OneClassMKL and other machines with one coefficient per "
+        "sample."
+    )
+    if not all(hasattr(model, name) for name in ("dual_coef_", "support_", "intercept_", "kernel_weights_")):
+        raise wrong
+    try:
+        parts: AnyArray = model._kernel_parts(X)
+    except (IndexError, TypeError) as error:  # coefficients of another shape
+        raise wrong from error
+    answer = model.decision_function if hasattr(model, "decision_function") else model.predict
+    said = np.asarray(answer(_first(X)))
+    total = parts[: len(said)].sum(axis=2) + model.intercept_
+    said = said.reshape(total.shape) if said.size == total.size else said
+    if said.shape != total.shape or np.abs(said - total).max() > ROUNDING * max(1.0, np.abs(said).max()):
+        raise wrong
+    return parts
+
+
+def _first(X: Any) -> Any:
+    if isinstance(X, list | tuple):
+        return [part[:CHECKED] for part in X]
+    return X.iloc[:CHECKED] if hasattr(X, "iloc") else X[:CHECKED]

@@ -1,0 +1,85 @@
+"""What every kernel adds to the decision of each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from kernelweave._typing import Matrix, Vector
+from kernelweave.plots._base import COLOURS, Display
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass
+class ContributionsDisplay(Display):
+    r"""One stacked bar per sample: positive parts to the right, negative to the left, a dot at their sum.
+
+    Parameters
+    ----------
+    values : array of shape (n, M)
+        What each kernel (or view) adds.
+    intercept : float
+        What none adds; a part of its own.
+    names : sequence of str
+        Names of the kernels (or views).
+    samples : sequence of str or None, default=None
+        Names of the samples; None numbers them.
+
+    Notes
+    -----
+    Differs from the paper: nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.plots import ContributionsDisplay
+    >>> ContributionsDisplay(np.array([[1.0, -3.0]]), 0.5, ["a", "b"]).decision
+    array([-1.5])
+
+    """
+
+    values: Matrix = field(repr=False)
+    intercept: float
+    names: Sequence[str]
+    samples: Sequence[str] | None = None
+
+    @property
+    def decision(self) -> Vector:
+        """The sums: the decision values."""
+        return np.asarray(self.values.sum(axis=1) + self.intercept)
+
+    @classmethod
+    def from_contributions(cls, said: Any, *, problem: int = 0, samples: Any = None, ax: Any = None) -> Self:
+        """Draw what `kernelweave.explain.contributions` found; ``problem`` is the place of the class."""
+        several = said.values.ndim == 3
+        values = said.values[:, problem] if several else said.values
+        intercept = float(said.intercept[problem] if several else said.intercept)
+        display = cls(values, intercept, list(said.names), samples)
+        display.plot(ax=ax)
+        return display
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 7.0, max(2.4, 0.28 * len(self.values) + 1.0)
+
+    def _draw(self, ax: Axes) -> None:
+        places = np.arange(len(self.values))
+        ends = {True: np.zeros(len(places)), False: np.zeros(len(places))}
+        parts = [*self.values.T, np.full(len(places), self.intercept)]
+        for m, (name, part) in enumerate(zip([*self.names, "intercept"], parts, strict=True)):
+            colour = "#cccccc" if m == len(self.names) else COLOURS[m % len(COLOURS)]
+            left = np.where(part > 0.0, ends[True], ends[False])
+            ax.barh(places, part, left=left, color=colour, label=str(name))
+            ends[True] = ends[True] + np.maximum(part, 0.0)
+            ends[False] = ends[False] + np.minimum(part, 0.0)
+        ax.plot(self.decision, places, "o", color="black", ms=4, label="decision")
+        ax.axvline(0.0, color="black", lw=0.8)
+        ax.set_yticks(places, [str(k) for k in places] if self.samples is None else list(self.samples))
+        ax.invert_yaxis()
+        ax.set(xlabel="decision value", ylabel="sample")
+        ax.legend(fontsize=8, frameon=False)

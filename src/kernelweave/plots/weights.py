@@ -1,0 +1,88 @@
+"""Kernel weights, with intervals where there are some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from kernelweave._typing import Vector
+from kernelweave.plots._base import COLOURS, Display
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass
+class WeightsDisplay(Display):
+    r"""One bar per kernel.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the kernels.
+    weights : array of shape (M,)
+        Their weights.
+    lower, upper : arrays of shape (M,) or None, default=None
+        Ends of intervals.
+    frequency : array of shape (M,) or None, default=None
+        Share of resamples in which a kernel is selected, written beside its bar.
+
+    Notes
+    -----
+    Differs from the paper: nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.plots import WeightsDisplay
+    >>> WeightsDisplay(["a", "b"], np.array([0.7, 0.3])).size
+    (7.0, 2.0)
+
+    """
+
+    names: Sequence[str]
+    weights: Vector
+    lower: Vector | None = field(default=None, repr=False)
+    upper: Vector | None = field(default=None, repr=False)
+    frequency: Vector | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Draw the weights of a fitted model; with weights per class, their mean."""
+        if not hasattr(estimator, "kernel_weights_"):
+            raise ValueError(
+                f"WeightsDisplay draws a fitted model with kernel_weights_; got {type(estimator).__name__}: "
+                "call fit first, and pass the last step of a pipeline."
+            )
+        weights = np.atleast_2d(estimator.kernel_weights_).mean(axis=0)
+        display = cls(list(estimator.kernel_names_), weights)
+        display.plot(ax=ax)
+        return display
+
+    @classmethod
+    def from_stability(cls, stability: Any, *, ax: Any = None) -> Self:
+        """Draw what `kernelweave.explain.weight_stability` found; with weights per class, their mean."""
+        values = (stability.weights, stability.lower, stability.upper, stability.frequency)
+        display = cls(list(stability.names), *(np.atleast_2d(v).mean(axis=0) for v in values))
+        display.plot(ax=ax)
+        return display
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 7.0, max(2.0, 0.28 * len(self.names) + 0.8)
+
+    def _draw(self, ax: Axes) -> None:
+        places = np.arange(len(self.names))
+        ax.barh(places, self.weights, color=COLOURS[0])
+        if self.lower is not None and self.upper is not None:
+            ax.hlines(places, self.lower, self.upper, color=COLOURS[1], lw=2.0)
+        if self.frequency is not None:
+            ends = self.weights if self.upper is None else np.maximum(self.weights, self.upper)
+            for place, end, share in zip(places, ends, self.frequency, strict=True):
+                ax.annotate(f"{share:.0%}", (end, place), (4, 0), textcoords="offset points", va="center")
+        ax.set_yticks(places, list(self.names))
+        ax.invert_yaxis()
+        ax.set_xlabel("kernel weight")

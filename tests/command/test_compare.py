@@ -1,0 +1,94 @@
+"""compare scores methods and baselines on the same splits."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tests.command.test_broken_input import is_one_sentence
+from tests.command.typed import frame, run
+
+from kernelweave import KernelBank, MKLClassifier, presets
+from kernelweave.evaluation import paired
+from kernelweave.kernels import Gaussian
+
+VIEWS = ["--view", "a=a1,a2", "--view", "b=b*"]
+BASELINES = ["average kernel", "best single kernel", "concatenation"]
+
+
+@pytest.fixture
+def file(tmp_path):
+    frame(80).to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path / "t.csv"
+
+
+def test_scores_are_those_of_cross_validation_and_differences_are_paired(file):
+    words = ["--target", "label", *VIEWS, "--method", "simple_mkl", "--folds", "3", "--json"]
+    done = run("compare", file, *words)
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert list(told["scores"]) == [*BASELINES, "simple_mkl"]
+
+    table = frame(80)
+    X, y = table[["a1", "a2", "b1", "b2", "b3"]], table["label"]
+    cv = RepeatedStratifiedKFold(n_splits=3, n_repeats=1, random_state=0)
+    kernels = [Gaussian(scale=s) for s in (0.25, 1.0, 4.0)]
+    bank = KernelBank.per_view(kernels, views={"a": [0, 1], "b": [2, 3, 4]})
+    for name, model in (
+        ("simple_mkl", presets.simple_mkl(bank)),
+        ("average kernel", presets.average_kernel(bank)),
+        ("concatenation", presets.average_kernel(KernelBank.per_view([Gaussian()]))),
+    ):
+        expected = cross_val_score(make_pipeline(StandardScaler(), model), X, y, cv=cv)
+        np.testing.assert_allclose(told["scores"][name], expected)
+    found = paired(told["scores"]["simple_mkl"], told["scores"]["best single kernel"], test_share=1 / 3)
+    said = told["differences"]["simple_mkl"]["best single kernel"]
+    assert said["difference"] == pytest.approx(found.difference)
+    assert said["interval"] == pytest.approx(list(found.interval))
+
+
+def test_the_table_shows_every_method_and_numbers_can_be_compared_too(file):
+    output = run("compare", file, "--target", "label", *VIEWS, "--folds", "2", "--bank", "linear").output
+    for word in (*BASELINES, "simple_mkl", "l2_mkl", "minus average kernel", "accuracy on 2 splits"):
+        assert word in output
+    words = ["--target", "a1", "--view", "v=a2:b3", "--folds", "2", "--bank", "distances"]
+    assert "R² on 2 splits" in run("compare", file, *words).output
+
+
+def test_ctrl_c_shows_what_was_finished(file, monkeypatch):
+    fits = []
+    fit = MKLClassifier.fit
+
+    def press(self, *args):
+        fits.append(self)
+        done = fit(self, *args)
+        if str(self.geometry) == "Simplex()":
+            try:  # a fit that takes the interrupt for its own end
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                return done
+        return done
+
+    monkeypatch.setattr(MKLClassifier, "fit", press)
+    done = run("compare", file, "--target", "label", *VIEWS, "--folds", "2", "--bank", "linear")
+    assert done.exit_code == 130
+    assert "finished: average kernel, best single kernel, concatenation." in done.stderr
+    assert "l2_mkl" not in done.output
+    assert sum(str(model.geometry) == "Simplex()" for model in fits) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--folds", "1"], "--folds is 2 or more"),
+        (["--repeats", "0"], "--repeats 1 or more"),
+        (["--folds", "60"], "60 folds"),
+        (["--method", "nothing"], "no method 'nothing'"),
+    ],
+)
+def test_mistakes_are_one_sentence(file, words, sentence):
+    is_one_sentence(run("compare", file, "--target", "label", *words), sentence)

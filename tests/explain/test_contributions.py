@@ -1,0 +1,84 @@
+"""Contributions add up to the decision value, whatever the model."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import kernelweave as kw
+from kernelweave import KernelBank, Views
+from kernelweave.explain import contributions
+from kernelweave.kernels import Centering, Gaussian, Linear
+
+pytestmark = pytest.mark.filterwarnings("ignore:Stopped at a relative duality gap")
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 4))
+TWO = np.where(X[:, 0] + X[:, 2] > 0, "yes", "no")
+THREE = np.digitize(X[:, 0] + X[:, 2], [-0.7, 0.7])
+BANK = KernelBank.per_view([Linear(), Gaussian()], views={"a": [0, 1], "b": [2, 3]}, scaling=Centering())
+NEW = rng.normal(size=(15, 4))
+MODELS = [
+    kw.MKLClassifier(BANK),
+    kw.MKLClassifier(BANK, multiclass="shared"),
+    kw.MKLClassifierCV(BANK, learner_values=[1.0], geometry_values=[1.0], cv=2),
+    kw.FisherMKLClassifier(BANK),
+    kw.AlignedMKLClassifier(BANK),
+    kw.EasyMKLClassifier(BANK),
+    kw.FHeuristicClassifier(BANK),
+    kw.PWMKClassifier(BANK, cv=2),
+    kw.LPBetaClassifier(BANK, cv=2),
+    kw.LocalizedMKLClassifier(BANK, n_restarts=0, tol=1e-3, random_state=0),
+    kw.SampleAdaptiveMKLClassifier(BANK, max_rounds=3),
+    make_pipeline(StandardScaler(), kw.MKLClassifier(BANK)),
+    GridSearchCV(kw.MKLClassifier(BANK), {"learner__C": [1.0, 3.0]}, cv=2),
+]
+
+
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_they_add_up_to_the_decision_function(model, y):
+    said = contributions(model.fit(X, y), NEW)
+    np.testing.assert_allclose(said.decision, model.decision_function(NEW), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(said.by_view().decision, said.decision, rtol=0, atol=1e-9)
+    assert said.views == ("a", "a", "b", "b")
+    assert said.values.shape[-1] == 4
+
+
+def test_they_add_up_for_regression_novelty_and_several_tables():
+    said = contributions(kw.MKLRegressor(BANK).fit(X, X[:, 0]), NEW)
+    np.testing.assert_allclose(said.decision, kw.MKLRegressor(BANK).fit(X, X[:, 0]).predict(NEW), atol=1e-9)
+    one = kw.OneClassMKL(BANK).fit(X)
+    np.testing.assert_allclose(contributions(one, NEW).decision, one.decision_function(NEW), atol=1e-9)
+    views = Views({"left": X[:, :2], "right": X[:, 2:]})
+    two = kw.MKLClassifier(KernelBank.per_view()).fit(views, TWO)
+    found = contributions(two, views)
+    np.testing.assert_allclose(found.decision, two.decision_function(views), atol=1e-9)
+    assert found.views == ("left", "right")
+
+
+def test_a_contribution_is_the_sum_over_the_support_written_out():
+    model = kw.MKLClassifier(KernelBank([Linear(), Gaussian(gamma=0.5)])).fit(X, TWO)
+    said = contributions(model, NEW)
+    S, v, eta = X[model.support_], model.dual_coef_[0], model.kernel_weights_
+    squared = ((NEW[:, None] - S[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(said.values[:, 0], eta[0] * (NEW @ S.T) @ v, atol=1e-9)
+    np.testing.assert_allclose(said.values[:, 1], eta[1] * np.exp(-0.5 * squared) @ v, atol=1e-9)
+
+
+def test_a_view_of_noise_matters_less():
+    r = np.random.default_rng(1)
+    Z = r.normal(size=(200, 4))
+    model = kw.MKLClassifier(BANK).fit(Z, Z[:, 0] > 0)
+    importance = contributions(model, Z).by_view().importance()
+    assert importance["a"] > 5 * importance["b"]
+
+
+PAIR = KernelBank.per_view(views={"a": [0, 1], "b": [2, 3]})
+OTHERS = [kw.SVM2K(PAIR), kw.ObscureClassifier(BANK, random_state=0), StandardScaler()]
+
+
+@pytest.mark.parametrize("model", OTHERS, ids=lambda m: type(m).__name__)
+def test_a_decision_that_is_no_such_sum_is_refused(model):
+    with pytest.raises(TypeError, match=r"kernel machine|not a sum over kernels"):
+        contributions(model.fit(X, TWO), NEW)
