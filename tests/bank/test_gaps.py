@@ -188,5 +188,5 @@ def test_a_sample_without_any_view_is_named(data, bank):
 
 
 def test_a_view_nobody_has_is_named(data, bank):
-    with pytest.raises(ValueError, match="0 training sample"):
+    with pytest.raises(ValueError, match="0 samples only"):
         fit_with_gaps(bank, Views({"a": data[0], "b": np.full((20, 2), np.nan)}))
