@@ -46,6 +46,7 @@ def reproduce(
     store: Annotated[Path, typer.Option(help="File of finished work.")] = Path("kernelweave-results.sqlite"),
     out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("results"),
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on.")] = None,
+    records: Annotated[Path | None, typer.Option(help="Folder of records to go on from.")] = None,
 ) -> None:
     """Rerun a table or figure of a paper; what was finished before is not run again."""
     from rich.console import Console
@@ -59,6 +60,7 @@ def reproduce(
         "store": store,
         "out": out,
         "cluster": cluster,
+        "records": records,
     }
     with _one_sentence():
         if experiment is None:

@@ -69,11 +69,14 @@ def test_a_run_prints_its_tables_and_its_records_make_the_page(only_toy):
     page = only_toy / "results.md"
     assert call("results", "--store", store, "--records", records, "--out", page).exit_code == 0
     assert "## toy" in page.read_text()
-    assert "cells are done" not in page.read_text()
+    assert "Begun" not in page.read_text()
     lines = (records / "toy.jsonl").read_text().splitlines()
     assert len(lines) == 24
     assert json.loads(lines[0])["study"] == "toy"
     first = page.read_text()
+    fresh = only_toy / "fresh.sqlite"
+    assert call("reproduce", "toy", "--store", fresh, "--out", out, "--records", records).exit_code == 0
+    assert {len(mark.read_text()) for mark in (only_toy / "marks").iterdir()} == {1}  # nothing was run again
     assert call("results", "--records", records, "--out", page).exit_code == 0  # from the records alone
     assert page.read_text() == first
 
@@ -86,6 +89,14 @@ def test_the_results_page_is_what_the_records_say(tmp_path):
     for file in sorted((docs / "records").glob("*.jsonl")):
         store.restore(file.read_text(encoding="utf-8").splitlines())
     assert command.page(store, tmp_path) == (docs / "results.md").read_text(encoding="utf-8")
+
+
+def test_what_is_begun_is_named_and_not_shown(only_toy):
+    store, records, page = only_toy / "s.sqlite", only_toy / "records", only_toy / "results.md"
+    call("reproduce", "toy", "--quick", "--store", store, "--out", only_toy / "out")
+    assert call("results", "--store", store, "--records", records, "--out", page).exit_code == 0
+    assert "toy (6 of 24 cells)" in page.read_text()
+    assert "## toy" not in page.read_text()
 
 
 def test_all_runs_what_has_its_data(only_toy):

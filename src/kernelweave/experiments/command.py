@@ -45,10 +45,20 @@ def reproduce_all(console: Console, **how: Any) -> None:
 
 
 def reproduce(
-    name: str, *, quick: bool, data: str | None, jobs: int, store: Path, out: Path, cluster: str | None
+    name: str,
+    *,
+    quick: bool,
+    data: str | None,
+    jobs: int,
+    store: Path,
+    out: Path,
+    cluster: str | None,
+    records: Path | None = None,
 ) -> None:
     """Run what is left of an experiment, print its tables and write its files."""
     chosen, kept, console = experiment(name), Store(store), Console()
+    for file in sorted(records.glob("*.jsonl")) if records else ():
+        kept.restore(file.read_text(encoding="utf-8").splitlines())
     columns = (
         TextColumn(chosen.id),
         BarColumn(),
@@ -63,13 +73,13 @@ def reproduce(
         def done(count: int, total: int) -> None:
             bar.update(task, completed=count, total=total)
 
-        records = run(chosen, kept, quick=quick, data=data, n_jobs=jobs, cluster=cluster, done=done)
+        found = run(chosen, kept, quick=quick, data=data, n_jobs=jobs, cluster=cluster, done=done)
     for view in chosen.views:
-        for grid in view.tables(records):
+        for grid in view.tables(found):
             console.print(_rich(grid))
     contexts = kept.contexts(chosen.study.name, chosen.study.protocol)
     command = f"kernelweave reproduce {name}{' --quick' if quick else ''}"
-    for file in write(chosen, records, out, command=command, contexts=contexts):
+    for file in write(chosen, found, out, command=command, contexts=contexts):
         console.print(f"wrote {file}", highlight=False)
 
 
@@ -98,19 +108,20 @@ def report(store: Path | None, records: Path, out: Path) -> None:
 
 def page(kept: Store, folder: Path) -> str:
     """Return the page of all finished work, and draw its figures below the folder."""
-    parts = ["# Results", PREFACE]
+    parts, unfinished = ["# Results", PREFACE], []
     images = folder / "images" / "results"
     for name, one in experiments().items():
         records = kept.records(one.study.name, one.study.protocol)
-        if not records:
+        total = len(one.study.cells(quick=False))
+        if len(records) < total:
+            unfinished += [f"{name} ({len(records)} of {total} cells)"] if records else []
             continue
         images.mkdir(parents=True, exist_ok=True)
         figures = [str(file.relative_to(folder)) for file in draw(one, records, images)]
         contexts = kept.contexts(one.study.name, one.study.protocol)
         parts.append(markdown(one, records, figures, f"kernelweave reproduce {name}", contexts).rstrip())
-        total = len(one.study.cells(quick=False))
-        if len(records) < total:
-            parts.append(f"{len(records)} of {total} cells are done.")
+    if unfinished:
+        parts.append(f"Begun, and shown here when all of it is done: {', '.join(unfinished)}.")
     return "\n\n".join(parts) + "\n"
 
 
