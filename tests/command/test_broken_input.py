@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.command.typed import frame, run
 
@@ -172,8 +172,9 @@ CELLS = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=0, max_size=12), st.booleans())
+@example(rows=[[0.0, 0.0, 0.5]], strict=False)
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=0, max_size=12), strict=st.booleans())
 def test_any_table_gives_a_model_or_one_sentence(tmp_path_factory, rows, strict):
     folder = tmp_path_factory.mktemp("any")
     lines = [",".join(str(cell) for cell in row) for row in rows]

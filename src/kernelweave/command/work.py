@@ -63,6 +63,8 @@ def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
     roles = assign(joined, request.target, request.views)
     y, task = targets(joined.frame[roles.target], request.target, request.task)
     X = table(joined.frame, roles.columns)
+    if len(X) < 2:
+        raise DataError(f"A model needs at least 2 rows, received {len(X)}; give a table with more.")
     told = {
         "rows": len(X),
         "files": list(joined.names),
