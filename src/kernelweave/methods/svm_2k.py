@@ -19,8 +19,9 @@ from kernelweave.solvers.certificate import Certificate
 MAX_STEPS = 100
 # Rounds of exact steps in one intercept after the other, from those the interior point hands over.
 BIAS_ROUNDS = 5
-# A gap has to fall to this share to count as better; so many steps without end the walk.
-WORTH, PATIENCE = 0.7, 6
+# A gap has to fall to this share to count as better; so many steps without end the walk, once the relative gap
+# is below CLOSE: before that, prices of different size keep it large for long while the iterates come nearer.
+WORTH, PATIENCE, CLOSE = 0.7, 6, 0.1
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,8 @@ def solve_two_views(
         tried = [program.measure(program.feasible(z), at.multipliers) for z in (x, at.x)]
         machine = next((m for m in tried if m.certificate.relative_gap <= tol), tried[1])
         gap = machine.certificate.gap
-        idle = 0 if not best or gap < WORTH * best[0].certificate.gap else idle + 1
+        far = not best or best[0].certificate.relative_gap > CLOSE
+        idle = 0 if far or gap < WORTH * best[0].certificate.gap else idle + 1
         if not best or gap < best[0].certificate.gap:
             best[:] = [machine]
         if progress is not None:
