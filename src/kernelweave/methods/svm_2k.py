@@ -19,8 +19,8 @@ from kernelweave.solvers.certificate import Certificate
 MAX_STEPS = 100
 # Rounds of exact steps in one intercept after the other, from those the interior point hands over.
 BIAS_ROUNDS = 5
-# A gap has to fall to this share to count as better; so many steps without end the walk, once the relative gap
-# is below CLOSE: before that, prices of different size keep it large for long while the iterates come nearer.
+# A gap has to fall to this share to count as better; so many steps without end the walk once the relative
+# gap is below CLOSE. Before that, prices of different size keep it large while the iterates come nearer.
 WORTH, PATIENCE, CLOSE = 0.7, 6, 0.1
 
 
