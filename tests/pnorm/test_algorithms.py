@@ -73,10 +73,10 @@ def test_norms_kept_by_increments_agree_with_those_made_anew(C):
     problem = problem_of(Ks, y, C, 1.3)
     epochs = Epochs(problem, np.random.default_rng(0), Iterate(problem))
     step = _Proximal(problem, R=np.sqrt(2.0 / problem.lam))
-    for _ in range(80):  # 4000 steps, to 1e-10: over 10^5 the error grows with their root, to 1e-9 at most
+    for _ in range(2000):  # 10^5 steps
         epochs.run(step)
     B, s = epochs.iterate.coef, epochs.iterate.s
-    np.testing.assert_allclose(s, [np.sum(B * (K @ B)) for K in Ks], rtol=1e-10)
+    np.testing.assert_allclose(s, [np.sum(B * (K @ B)) for K in Ks], rtol=1e-9)
 
 
 def test_the_mean_is_the_mean_of_the_iterates_even_when_the_factor_is_folded(monkeypatch):
