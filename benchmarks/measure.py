@@ -20,15 +20,20 @@ def peak_megabytes(call: Callable[[], object]) -> float:
     answers = context.SimpleQueue()
 
     def child() -> None:
-        Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts from here
-        before = _kilobytes("VmRSS")
-        call()
-        answers.put((_kilobytes("VmHWM") - before) / 1e3)
+        answers.put(raised_megabytes(call))
 
     process = context.Process(target=child)
     process.start()
     process.join()
     return answers.get() if process.exitcode == 0 else float("nan")
+
+
+def raised_megabytes(call: Callable[[], object]) -> float:
+    """Return how far a call raises the memory of this process above where it stands."""
+    Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts from here
+    before = _kilobytes("VmRSS")
+    call()
+    return (_kilobytes("VmHWM") - before) / 1e3
 
 
 def _kilobytes(name: str) -> float:

@@ -1,19 +1,14 @@
 """A published split on which the search for labelings once ended at the mirror image of the classes."""
 
 import numpy as np
-import pytest
+from tests.datasets.data import load_or_skip
 
 from kernelweave import KernelBank, SemiSupervisedMKLClassifier
-from kernelweave.datasets import load
-from kernelweave.errors import DataError
 from kernelweave.kernels import Gaussian
 
 
 def test_the_third_split_of_g241c_does_not_end_the_wrong_way_round():
-    try:
-        data = load("ssl_g241c")
-    except DataError as error:
-        pytest.skip(str(error))
+    data = load_or_skip("ssl_g241c")
     truth = (data.y > 0).astype(int)
     y = np.full(truth.size, -1)
     told = data.extra["labeled_10"][2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +19,12 @@ class Means:
     """Mean ± deviation over the splits by row and method; in brackets what the paper printed."""
 
     measure: str
-    rows: Mapping[str, str]
+    rows: Mapping[Any, str]
     methods: tuple[str, ...]
     printed: PrintedMeans
     row_key: str = "dataset"
     scale: float = 100.0
+    title: str = ""
 
     def tables(self, records: Records) -> list[Grid]:
         lines, counts = [], set()
@@ -40,9 +42,9 @@ class Means:
         if not lines:
             return []
         splits = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
-        title = (
-            f"{self.measure}: mean ± standard deviation over {splits} splits; in brackets the printed figures"
-        )
+        title = f"{self.title or self.measure}: mean ± standard deviation over {splits} splits"
+        title = title if counts != {1} else f"{self.title or self.measure}, one split"
+        title += "; in brackets the printed figures" if self.printed else ""
         return [Grid(title, ("", *self.methods), tuple(lines))]
 
     def draw(self, records: Records, file: Path) -> bool:  # noqa: ARG002 - the table says it all
