@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -25,7 +26,7 @@ def learnt(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
 
 
-class KernelEstimator(BaseEstimator):  # type: ignore[misc]
+class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator over a bank of kernels."""
 
     # Whether a sample may lack views: rows of NaN. It is not scikit-learn's tag, which means NaN anywhere.

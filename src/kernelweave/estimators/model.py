@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from threading import Event
@@ -37,9 +38,9 @@ class MKLModel(KernelEstimator):
     # How parameters begin that leave the stored kernels as they are: one set of matrices serves a whole path.
     walkable: ClassVar[tuple[str, ...]] = ("geometry__", "learner__")
 
+    @abstractmethod
     def _columns(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, AnyArray | None]:
         """Return the targets, one column per machine; the samples' weights; and the classes, if any."""
-        raise NotImplementedError
 
     def _problems(self, setting: Setting) -> dict[str, AnyArray]:
         """Return one target per problem, by its name; several columns in one target share their weights."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -81,9 +82,9 @@ class SearchedModel(MKLModel):
         given = None if sample_weight is None else _check_sample_weight(sample_weight, columns)
         return Samples(table, targets, given), learner
 
+    @abstractmethod
     def _split_targets(self, y: Any, columns: Matrix) -> AnyArray:
         """Return y as it is handed to the candidates of every fold."""
-        raise NotImplementedError
 
     def _run(self, samples: Samples, folds: list[Fold], learner: Axis) -> tuple[Grid, list[Row]]:
         """Run the folds, side by side if asked to: the threads and the memory are shared out among them."""

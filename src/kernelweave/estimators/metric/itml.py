@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Vector
 from kernelweave.estimators.base import forget
 from kernelweave.estimators.metric.inputs import Pairs, named, read_pairs, read_privileged, read_signs
-from kernelweave.estimators.metric.mahalanobis import MahalanobisMetric, components_of
+from kernelweave.estimators.metric.mahalanobis import MahalanobisMetric, components_of, distances
 from kernelweave.estimators.metric.setting import as_prior, check_bounds
 from kernelweave.estimators.metric.threshold import best_threshold
 from kernelweave.estimators.parameters import check_count, check_number
@@ -129,7 +129,7 @@ class ITML(MahalanobisMetric):
             raise ValueError(
                 "No pair is left to learn from: all are dissimilar at distance zero or have weight 0."
             )
-        problem = self._problem(checked, sign, weight, known, used)
+        problem = self._problem(checked, sign, weight, used, known)
         self._solve(problem, used)
         self._calibrate(checked, sign)
         return self
@@ -150,8 +150,14 @@ class ITML(MahalanobisMetric):
         return ~hopeless
 
     def _problem(
-        self, pairs: Pairs, sign: Vector, weight: Vector, known: tuple[Pairs, AnyArray] | None, used: AnyArray
+        self,
+        pairs: Pairs,
+        sign: Vector,
+        weight: Vector,
+        used: AnyArray,
+        known: tuple[Pairs, AnyArray] | None,  # noqa: ARG002 - for those with privileged features
     ) -> MetricProblem:
+        """Return the problem of the used pairs, in which every slack is a pair's own."""
         self.n_features_in_ = pairs.points.shape[1]
         ends, sign, weight = pairs.ends[used], sign[used], weight[used]
         points = pairs.used_points()
@@ -161,34 +167,17 @@ class ITML(MahalanobisMetric):
             self.bounds_ = check_bounds(found, learnt=True)
         else:
             self.bounds_ = check_bounds(self.bounds)
-        goal = np.where(sign > 0.0, *self.bounds_)
-        if known is None:
-            hidden, told = (
-                Space(np.zeros((1, 1)), np.zeros_like(ends), np.eye(1)),
-                np.zeros(len(sign), dtype=bool),
-            )
-        else:
-            hidden, told = self._privileged_space(known[0], used, points, prior), known[1][used]
         return MetricProblem(
             space=Space(pairs.points, np.ascontiguousarray(ends), prior),
-            privileged=hidden,
+            privileged=Space(np.zeros((1, 1)), np.zeros_like(ends), np.eye(1)),
             sign=sign,
-            goal=goal,
+            goal=np.where(sign > 0.0, *self.bounds_),
             gamma=self.gamma * weight,
-            cap=np.where(told, self._price() * weight / goal, np.inf),
-            told=told,
+            cap=np.full(len(sign), np.inf),
+            told=np.zeros(len(sign), dtype=bool),
             reach=np.ones(len(sign)),
-            lam=self._lam(),
+            lam=1.0,
         )
-
-    def _privileged_space(self, known: Pairs, used: AnyArray, points: Matrix, prior: Matrix) -> Space:
-        raise NotImplementedError  # ITML never has any
-
-    def _price(self) -> float:
-        return np.inf
-
-    def _lam(self) -> float:
-        return 1.0
 
     def _corrected(self) -> bool:
         return True
@@ -224,8 +213,6 @@ class ITML(MahalanobisMetric):
         self.n_iter_ = result.n_sweeps
 
     def _calibrate(self, pairs: Pairs, sign: Vector) -> None:
-        from kernelweave.estimators.metric.mahalanobis import distances
-
         if len(np.unique(sign)) == 2:
             self.threshold_ = best_threshold(distances(pairs, self.components_), sign)
         else:  # one kind of pairs says nothing of the other: half way between the goals

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from kernelweave._typing import AnyArray, Matrix
+from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.estimators.metric.inputs import Pairs
 from kernelweave.estimators.metric.itml import ITML
 from kernelweave.estimators.metric.setting import as_prior
 from kernelweave.estimators.parameters import check_choice, check_number
-from kernelweave.methods.logdet import MetricResult, Space, distance_percentiles
+from kernelweave.methods.logdet import MetricProblem, MetricResult, Space, distance_percentiles
 
 
 class ITMLPlus(ITML):
@@ -116,29 +117,37 @@ class ITMLPlus(ITML):
                 f"got kappa={self.kappa!r}."
             )
 
-    def _privileged_space(self, known: Pairs, used: AnyArray, points: Matrix, prior: Matrix) -> Space:
-        hidden = known.used_points()
-        dim = hidden.shape[1]
-        if isinstance(self.privileged_prior, str) and self.privileged_prior == "matched":
-            here = distance_percentiles(points, prior, (50.0, 50.0))[0]
-            there = distance_percentiles(hidden, np.eye(dim), (50.0, 50.0))[0]
-            found = np.eye(dim) * (here / there if there > 0.0 else 1.0)
-        else:
-            found = as_prior("privileged_prior", self.privileged_prior, hidden, dim)
-        return Space(known.points, np.ascontiguousarray(known.ends[used]), found)
-
-    def _problem(self, *parts: Any) -> Any:
-        problem = super()._problem(*parts)
-        used = parts[-1]
+    def _problem(
+        self,
+        pairs: Pairs,
+        sign: Vector,
+        weight: Vector,
+        used: AnyArray,
+        known: tuple[Pairs, AnyArray] | None,
+    ) -> MetricProblem:
+        problem = super()._problem(pairs, sign, weight, used, known)
         self.told_ = np.zeros(len(used), dtype=bool)
-        self.told_[used] = problem.told
-        return problem
+        if known is None:
+            return problem
+        hidden, told = known[0], known[1][used]
+        self.told_[used] = told
+        prior = self._privileged_prior(hidden.used_points(), pairs.used_points(), problem.space.prior)
+        price = np.inf if self.kappa is None else float(self.kappa)
+        return replace(
+            problem,
+            privileged=Space(hidden.points, np.ascontiguousarray(hidden.ends[used]), prior),
+            cap=np.where(told, price * weight[used] / problem.goal, np.inf),
+            told=told,
+            lam=float(self.lam),
+        )
 
-    def _price(self) -> float:
-        return np.inf if self.kappa is None else float(self.kappa)
-
-    def _lam(self) -> float:
-        return float(self.lam)
+    def _privileged_prior(self, hidden: Matrix, points: Matrix, prior: Matrix) -> Matrix:
+        dim = hidden.shape[1]
+        if not (isinstance(self.privileged_prior, str) and self.privileged_prior == "matched"):
+            return as_prior("privileged_prior", self.privileged_prior, hidden, dim)
+        here = distance_percentiles(points, prior, (50.0, 50.0))[0]
+        there = distance_percentiles(hidden, np.eye(dim), (50.0, 50.0))[0]
+        return np.eye(dim) * (here / there if there > 0.0 else 1.0)
 
     def _corrected(self) -> bool:
         return self.projections == "corrected"
