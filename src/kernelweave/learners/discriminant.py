@@ -7,17 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.learners.fisher import REGULARISATIONS, scatter
-from kernelweave.learners.least_squares import LeastSquares
-from kernelweave.learners.ridge import Ridge
-from kernelweave.learners.validation import positive
+from kernelweave.learners.fisher import ScatterLearner
 
 # Axes that explain less of the class structure than this are rounding.
 NEGLIGIBLE = 1e-10
 
 
 @dataclass
-class Discriminant(LeastSquares):
+class Discriminant(ScatterLearner):
     r"""The regularised kernel discriminant of several classes, all of them in one problem.
 
     .. math:: \min_W \|\tilde\Phi'W - H\|_F^2 + \lambda\|W\|_F^2
@@ -46,21 +43,6 @@ class Discriminant(LeastSquares):
     3.0
 
     """
-
-    reg: float = 1e-4
-
-    @property
-    def tunable(self) -> str:
-        return "reg"
-
-    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - any reg is legal
-        return REGULARISATIONS
-
-    def scale(self) -> float:
-        return float(np.sqrt(2.0 * self.reg))
-
-    def ridge(self, Y: Matrix, weight: Vector) -> Ridge:
-        return scatter(self.targets(Y, weight), positive("reg", self.reg), weight)
 
     def targets(self, Y: Matrix, weight: Vector) -> Matrix:
         """Return the centred and scaled class indicators H."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.learners.bias import epsilon_bias
 from kernelweave.learners.program import DualProgram
-from kernelweave.learners.support_vector import COSTS, Loss, SupportVectorLearner
+from kernelweave.learners.support_vector import Loss, SupportVectorLearner
+from kernelweave.learners.tuned import COSTS
 from kernelweave.learners.validation import positive
 
 
@@ -45,29 +47,25 @@ class EpsilonInsensitive(SupportVectorLearner):
 
     """
 
+    tunable: ClassVar[str] = "C"
+    tried: ClassVar[tuple[float, ...]] = COSTS
+
     C: float = 1.0
     epsilon: float = 0.1
     tol: float | None = None
-
-    @property
-    def tunable(self) -> str:
-        return "C"
-
-    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - any C is legal
-        return COSTS
 
     def unit(self, K: AnyArray, y: Vector) -> float:  # noqa: ARG002 - decision values are of the size of y
         return max(float(np.std(y)), float(self.epsilon)) or 1.0
 
     def program(self, y: Vector, weight: Vector) -> DualProgram:
         C = positive("C", self.C) * weight
-        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, Real):
-            raise ValueError(f"epsilon must be a finite number of at least 0; got {self.epsilon!r}.")
-        if not 0.0 <= float(self.epsilon) < math.inf:
-            raise ValueError(f"epsilon must be a finite number of at least 0; got {self.epsilon!r}.")
+        epsilon = self.epsilon
+        real = isinstance(epsilon, Real) and not isinstance(epsilon, bool)
+        if not real or not 0.0 <= float(epsilon) < math.inf:
+            raise ValueError(f"epsilon must be a finite number of at least 0; got {epsilon!r}.")
         return DualProgram(
-            s=y
-            - np.average(y, weights=weight),  # the coefficients sum to zero: it changes nothing but digits
+            # The coefficients sum to zero, so a constant in y changes nothing but digits.
+            s=y - np.average(y, weights=weight),
             d=np.zeros(y.size),
             lo=-C,
             hi=C,

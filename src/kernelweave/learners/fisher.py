@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import Matrix, Vector
 from kernelweave.learners.least_squares import LeastSquares
 from kernelweave.learners.ridge import Ridge
 from kernelweave.learners.validation import positive
@@ -16,7 +18,30 @@ REGULARISATIONS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 
 
 @dataclass
-class Fisher(LeastSquares):
+class ScatterLearner(LeastSquares):
+    """Regression on targets a made of labels: ||Φ̃'w − a||² + λ||w||², whose minimum is J₂."""
+
+    tunable: ClassVar[str] = "reg"
+    tried: ClassVar[tuple[float, ...]] = REGULARISATIONS
+
+    reg: float = 1e-4
+
+    def scale(self) -> float:
+        return float(np.sqrt(2.0 * self.reg))
+
+    def ridge(self, Y: Matrix, weight: Vector) -> Ridge:
+        """Return the problem in the form the machines share: with v = α/√(2λ) its value is J₂."""
+        reg = positive("reg", self.reg)
+        d = np.divide(reg, weight, out=np.full(weight.size, np.inf), where=weight > 0.0)
+        return Ridge(np.sqrt(2.0 * reg) * self.targets(Y, weight), d, has_bias=True)
+
+    @abstractmethod
+    def targets(self, Y: Matrix, weight: Vector) -> Matrix:
+        """Return the targets, one column per problem, of labels Y = ±1."""
+
+
+@dataclass
+class Fisher(ScatterLearner):
     r"""The regularised kernel Fisher discriminant of two classes.
 
     .. math:: J_2 = \min_w \|\tilde\Phi'w - a\|^2 + \lambda\|w\|^2
@@ -51,21 +76,6 @@ class Fisher(LeastSquares):
 
     """
 
-    reg: float = 1e-4
-
-    @property
-    def tunable(self) -> str:
-        return "reg"
-
-    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - any reg is legal
-        return REGULARISATIONS
-
-    def scale(self) -> float:
-        return float(np.sqrt(2.0 * self.reg))
-
-    def ridge(self, Y: Matrix, weight: Vector) -> Ridge:
-        return scatter(self.targets(Y, weight), positive("reg", self.reg), weight)
-
     def targets(self, Y: Matrix, weight: Vector) -> Matrix:
         """Return the centred labels, one column per problem."""
         up = Y > 0.0
@@ -79,9 +89,3 @@ class Fisher(LeastSquares):
         above = weight @ np.where(up, F, 0.0) / (weight @ up)
         below = weight @ np.where(up, 0.0, F) / (weight @ ~up)
         return np.asarray(-0.5 * (above + below))
-
-
-def scatter(targets: Matrix, reg: float, weight: Vector) -> Ridge:
-    """Return ||Φ̃'w − a||² + λ||w||² in the form the machines share: with v = α/√(2λ) its value is J₂."""
-    d = np.divide(reg, weight, out=np.full(weight.size, np.inf), where=weight > 0.0)
-    return Ridge(np.sqrt(2.0 * reg) * targets, d, has_bias=True)

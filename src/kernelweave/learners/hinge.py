@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._typing import Vector
 from kernelweave.learners.bias import hinge_bias
 from kernelweave.learners.program import DualProgram
-from kernelweave.learners.support_vector import COSTS, Loss, SupportVectorLearner
+from kernelweave.learners.support_vector import Loss, SupportVectorLearner
+from kernelweave.learners.tuned import COSTS
 from kernelweave.learners.validation import positive
 
 
@@ -43,17 +44,12 @@ class Hinge(SupportVectorLearner):
 
     """
 
+    tunable: ClassVar[str] = "C"
+    tried: ClassVar[tuple[float, ...]] = COSTS
     degree: ClassVar[int] = 1
 
     C: float = 1.0
     tol: float | None = None
-
-    @property
-    def tunable(self) -> str:
-        return "C"
-
-    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - any C is legal
-        return COSTS
 
     def program(self, y: Vector, weight: Vector) -> DualProgram:
         C = positive("C", self.C) * weight

@@ -7,15 +7,15 @@ from typing import Self
 
 import numpy as np
 
-from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.ridge import KEEP, Factor, Ridge, RidgeMachine, product
+from kernelweave.learners.tuned import Tuned
 
 # Rounds that mend a solution by its residual: one is enough unless the factor needed a ridge of its own.
 ROUNDS = 5
 
 
-class LeastSquares(Part, ABC):
+class LeastSquares(Tuned, ABC):
     r"""A machine whose loss is a square: ½||f||² + Σ_i (s_i − f_i − b)² / (2 d_i).
 
     Its dual is s'v − ½v'diag(d)v − ½v'Kv over all v (that sum to zero, with a bias): a linear system. Several
@@ -25,15 +25,6 @@ class LeastSquares(Part, ABC):
     @property
     def has_bias(self) -> bool:
         return True
-
-    @property
-    def tunable(self) -> str | None:
-        """The parameter a search varies if it is not told another."""
-        return None
-
-    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - for those that vary
-        """Return values of `tunable` worth trying, from smooth machines to those that fit closely."""
-        return ()
 
     def check(self, y: AnyArray, weight: Vector) -> None:
         self.ridge(_as_columns(y), weight)

@@ -110,8 +110,13 @@ def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix, n_t
     # In the precision of K: the model needs no more digits than the matrix has.
     A = K.take(free, axis=0).take(free, axis=1)
     A[np.diag_indices_from(A)] += program.d[free]
-    with blas_threads(n_threads if free.size >= LARGE else 1):
-        solved = solve_psd(A, np.hstack([U, E]).astype(K.dtype)).astype(np.float64)
+    return reduced_hessian(A, U, E, n_threads)
+
+
+def reduced_hessian(A: AnyArray, U: Matrix, E: Matrix, n_threads: int) -> Matrix:
+    """Return U'A⁻¹U over what leaves the sums E'x as they are; A is overwritten."""
+    with blas_threads(n_threads if A.shape[0] >= LARGE else 1):
+        solved = solve_psd(A, np.hstack([U, E]).astype(A.dtype)).astype(np.float64)
     AU, AE = solved[:, : U.shape[1]], solved[:, U.shape[1] :]
     held = np.linalg.lstsq(E.T @ AE, E.T @ AU, rcond=None)[0]
     H = U.T @ (AU - AE @ held)
@@ -119,6 +124,7 @@ def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix, n_t
 
 
 def solve_psd(A: AnyArray, B: AnyArray) -> AnyArray:
+    """Return A⁻¹B for a positive semidefinite A, which is overwritten, with as little ridge as it takes."""
     # Where all free samples are at the origin A is zero, and any ridge says so.
     scale = max(float(np.trace(A)) / A.shape[0], 0.0) or 1.0
     diagonal, least = np.diagonal(A).copy(), RIDGE[A.dtype]

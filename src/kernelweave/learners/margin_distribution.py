@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,15 +52,11 @@ class MarginDistribution(SupportVectorLearner):
 
     """
 
+    tunable: ClassVar[str] = "lam"
+    tried: ClassVar[tuple[float, ...]] = TRADES
+
     lam: float = 0.1
     tol: float | None = None
-
-    @property
-    def tunable(self) -> str:
-        return "lam"
-
-    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - any lam is legal
-        return TRADES
 
     def program(self, y: Vector, weight: Vector) -> DualProgram:
         ceiling = np.where(weight > 0, 1.0, 0.0)  # no share exceeds the whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,12 +50,10 @@ class NuHinge(SupportVectorLearner):
 
     """
 
+    tunable: ClassVar[str] = "nu"
+
     nu: float = 0.5
     tol: float | None = None
-
-    @property
-    def tunable(self) -> str:
-        return "nu"
 
     def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:
         largest = min(_largest(column, weight) for column in y.T)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,17 +47,13 @@ class OneClass(SupportVectorLearner):
 
     """
 
+    tunable: ClassVar[str] = "nu"
+    tried: ClassVar[tuple[float, ...]] = SHARES
+
     nu: float = 0.5
     tol: float | None = None
 
     has_bias = False
-
-    @property
-    def tunable(self) -> str:
-        return "nu"
-
-    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - any nu is legal
-        return SHARES
 
     def program(self, y: Vector, weight: Vector) -> DualProgram:
         if not positive("nu", self.nu) <= 1.0:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import Matrix, Vector
 from kernelweave.learners.least_squares import LeastSquares
 from kernelweave.learners.ridge import Ridge
-from kernelweave.learners.support_vector import COSTS
+from kernelweave.learners.tuned import COSTS
 from kernelweave.learners.validation import positive
 
 # Differences from the mean below this share of the targets are those of rounding.
@@ -44,19 +45,15 @@ class Square(LeastSquares):
 
     """
 
+    tunable: ClassVar[str] = "C"
+    tried: ClassVar[tuple[float, ...]] = COSTS
+
     C: float = 1.0
     fit_intercept: bool = True
 
     @property
     def has_bias(self) -> bool:
         return self.fit_intercept
-
-    @property
-    def tunable(self) -> str:
-        return "C"
-
-    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - any C is legal
-        return COSTS
 
     def ridge(self, Y: Matrix, weight: Vector) -> Ridge:
         C = positive("C", self.C) * weight

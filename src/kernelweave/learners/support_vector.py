@@ -8,21 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.protocol import Learner
+from kernelweave.learners.tuned import Tuned
 from kernelweave.learners.validation import positive
 
 # Each round asks SMO for a violation this much smaller until the gap, which is what counts, is small enough.
 TIGHTEN = 0.1
 ROUNDS = 12
-
-
-# Prices of a margin violation that a search tries if it is not told which.
-COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class Loss:
     scale: float = 1.0
 
 
-class SupportVectorLearner(Part, ABC):
+class SupportVectorLearner(Tuned, ABC):
     """A machine whose dual is a box-constrained quadratic program with sums held.
 
     ``tol`` is the relative gap of every inner solve; None lets the outer solver ask for what it needs.
@@ -47,18 +43,6 @@ class SupportVectorLearner(Part, ABC):
     # The power of a margin violation that is paid for; None where the margin itself is learnt.
     degree: ClassVar[int | None] = None
     tol: float | None
-
-    @property
-    def tunable(self) -> str | None:
-        """The parameter a search varies if it is not told another; None if there is nothing to vary."""
-        return None
-
-    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - for those that vary
-        """Return values of `tunable` worth trying, from smooth machines to those that fit closely.
-
-        ``y`` has one column of ±1 per machine; the values are legal for each.
-        """
-        return ()
 
     def check(self, y: AnyArray, weight: Vector) -> None:
         self.program(np.asarray(y, dtype=float), weight)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from kernelweave._part import Part
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.protocol import Learner
-from kernelweave.learners.support_vector import COSTS
+from kernelweave.learners.tuned import COSTS, Tuned
 from kernelweave.learners.validation import positive
 
 # The support settles in 3 to 10 steps; more than this only happens where rounding decides who belongs to it.
@@ -23,7 +23,7 @@ HALVINGS = 60
 
 
 @dataclass
-class UnbiasedSquaredHinge(Part):
+class UnbiasedSquaredHinge(Tuned):
     r"""Support vector classification with the squared hinge loss and no intercept.
 
     .. math:: \min_{f} \tfrac12\|f\|^2 + \sum_i \tfrac{C_i}{2} \max(0, 1 - y_i f(x_i))^2
@@ -55,19 +55,15 @@ class UnbiasedSquaredHinge(Part):
 
     """
 
+    tunable: ClassVar[str] = "C"
+    tried: ClassVar[tuple[float, ...]] = COSTS
+
     C: float = 1.0
     tol: float | None = None
 
     @property
     def has_bias(self) -> bool:
         return False
-
-    @property
-    def tunable(self) -> str:
-        return "C"
-
-    def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - any C is legal
-        return COSTS
 
     def for_columns(self) -> Learner:
         return OneVsRest(self)

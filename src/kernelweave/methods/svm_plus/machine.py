@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.learners.bias import hinge_bias
-from kernelweave.learners.machine import LARGE, Machine, solve_psd
+from kernelweave.learners.machine import Machine, reduced_hessian
 
 
 @dataclass(frozen=True)
@@ -77,12 +76,7 @@ class PlusMachine(Machine):
         E = np.zeros((a.size + b.size, 2))
         E[: a.size, 0], E[: a.size, 1], E[a.size :, 1] = y[a], corrected[a], 1.0
         E = E[:, E.any(axis=0)]
-        with blas_threads(n_threads if a.size + b.size >= LARGE else 1):
-            solved = solve_psd(A, np.hstack([U, E]))
-        AU, AE = solved[:, : U.shape[1]], solved[:, U.shape[1] :]
-        held = np.linalg.lstsq(E.T @ AE, E.T @ AU, rcond=None)[0]
-        H = U.T @ (AU - AE @ held)
-        return np.asarray(0.5 * (H + H.T))
+        return reduced_hessian(A, U, E, n_threads)
 
 
 def feasible(terms: Terms, alpha: Vector, beta: Vector) -> tuple[Vector, Vector]:
