@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy import sparse
@@ -54,13 +53,6 @@ class Trainer:
         coef = result.eta[:, None] * np.asarray(A.T @ v) / margin
         intercept = float(result.machine.intercept - stack.offset(result.eta, v)) / margin
         return BagFit(coef, intercept, result, n_machines=result.n_iter)
-
-
-class BagMachine(Protocol):
-    """From kernels of the instances and labelled bags to decision values of instances."""
-
-    def fit(self, grams: Sequence[Matrix], members: Members, signs: Vector, weight: Vector) -> BagFit:
-        """Train on these bags; ``members`` are rows of the kernels."""
 
 
 def single_instance(

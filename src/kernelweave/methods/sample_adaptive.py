@@ -52,7 +52,6 @@ def adapt(
     solver: Solver,
     rule: Rule,
     progress: Progress | None = None,
-    start: Result | None = None,
 ) -> Adapted:
     r"""Alternate between the convex problem for given switches and the switches for its machine.
 
@@ -62,7 +61,6 @@ def adapt(
     solver : for the convex problems.
     rule : what may be switched.
     progress : called after every machine.
-    start : the solution of a similar problem, to start from.
 
     Notes
     -----
@@ -75,7 +73,8 @@ def adapt(
     assert tol is not None
     switches, margins = rule.prior & rule.available, np.ones(problem.bank.n_samples)
     best: Adapted | None = None
-    near, rounds, seen, stopped = start, list[Round](), set[bytes](), "max_rounds"
+    near: Result | None = None
+    rounds, seen, stopped = list[Round](), set[bytes](), "max_rounds"
     for _ in range(rule.max_rounds):
         grams = localised(problem.bank, switches.T.astype(np.float64))
         near = _solved(problem, grams, solver, margins, near, progress)

@@ -186,7 +186,6 @@ def solve_two_views(
     y: AnyArray,
     prices: Prices,
     tol: float,
-    progress: Callable[[Certificate], None] | None = None,
     max_iter: int | None = None,
 ) -> tuple[TwoViewMachine, int]:
     """Return SVM-2K on two kernels, to the relative gap ``tol`` or as far as it goes, and the steps taken."""
@@ -207,8 +206,6 @@ def solve_two_views(
         idle = 0 if far or gap < WORTH * best[0].certificate.gap else idle + 1
         if not best or gap < best[0].certificate.gap:
             best[:] = [machine]
-        if progress is not None:
-            progress(best[0].certificate)
         return best[0].certificate.relative_gap <= tol or idle >= PATIENCE
 
     steps = interior_point(program, *program.start(), finished, max_iter or MAX_STEPS)

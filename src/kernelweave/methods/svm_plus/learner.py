@@ -22,7 +22,7 @@ METHODS = ("auto", "interior", "smo")
 # the privileged kernel has low rank: beyond this many samples, pairs have to do.
 MOST_DENSE, MOST_LOW_RANK = 4_000, 8_000
 # Where C K*/λ is below this, slacks are so dear that pairs get there first, unless the rank is low (measured
-# from 300 to 2,000 samples); so few samples as the last number are no matter.
+# from 300 to 1,000 samples); so few samples as the last number are no matter.
 STIFF, FEW = 1.0, 200
 
 
