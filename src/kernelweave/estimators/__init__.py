@@ -25,5 +25,6 @@ __all__ = [
     "MKLRegressorCV",
     "OneClassMKL",
     "PWMKClassifier",
+    "SVM2K",
+    "SVMPlusClassifier",
 ]
-__all__ = ["MKLClassifier", "MKLClassifierCV", "SVM2K", "SVMPlusClassifier"]

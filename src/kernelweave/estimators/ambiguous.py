@@ -21,7 +21,6 @@ from kernelweave.estimators.training import reason
 from kernelweave.gram.memory import budget
 from kernelweave.kernels import Centering, UnitMean
 from kernelweave.methods.ambiguity import Outcome
-from kernelweave.solvers import Certificate
 
 
 class AmbiguousEstimator(KernelEstimator):
@@ -41,7 +40,7 @@ class AmbiguousEstimator(KernelEstimator):
         check_number("C", self.C, above=0.0)
         check_number("theta", getattr(self, "theta", None), above=0.0, optional=True)
         check_number("tol", self.tol, above=0.0, below=1.0)
-        check_count("max_iter", self.max_iter)
+        check_count("max_iter", self.max_iter, optional=True)
         check_count("max_rounds", self.max_rounds)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
 
@@ -73,12 +72,7 @@ class AmbiguousEstimator(KernelEstimator):
         self.support_ = np.flatnonzero(alphas.any(axis=0))
         self.dual_coef_ = alphas[:, self.support_]
         self.point_coef_ = np.array([outcome.coef for outcome in outcomes])
-        self.certificates_ = [result.certificate for result in results]
-        self.certificate_ = Certificate(
-            sum(c.upper for c in self.certificates_), sum(c.lower for c in self.certificates_)
-        )
-        self.duality_gap_ = self.certificate_.relative_gap
-        self.objective_ = self.certificate_.upper
+        self._keep_certificates([result.certificate for result in results])
         self.stopped_ = outcomes[0].stopped if alone else [outcome.stopped for outcome in outcomes]
         self.n_iter_ = max(sum(r.n_machines for r in outcome.rounds) for outcome in outcomes)
         self.history_ = list(outcomes[0].rounds) if alone else [list(o.rounds) for o in outcomes]

@@ -11,7 +11,6 @@ from sklearn.utils.metaestimators import available_if
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.calibration import wants_probability
-from kernelweave.estimators.decisions import decision_values
 from kernelweave.estimators.inputs import as_one_array
 
 
@@ -22,8 +21,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> AnyArray:
         """Return one signed score per sample, or per sample and class beyond two classes."""
-        self._require_fit()
-        return decision_values([self], X)[0]
+        return self._values(X)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each sample."""
@@ -34,10 +32,6 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         """Return calibrated class probabilities; needs ``probability=True`` at fit."""
         self._require_fit("calibration_")
         return self.calibration_.predict_proba(as_one_array(X))  # type: ignore[no-any-return]
-
-    def _shaped(self, values: AnyArray) -> AnyArray:
-        """Return values per sample and problem as `decision_function` does: one column for two classes."""
-        return np.asarray(values[:, 0] if self.classes_.size == 2 else values)
 
 
 def winners(values: AnyArray, classes: AnyArray) -> AnyArray:

@@ -14,8 +14,9 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.bags import Bags, as_bags, is_bags
 from kernelweave.estimators.ambiguous import AmbiguousEstimator, point_scores
+from kernelweave.estimators.answers import winners
 from kernelweave.estimators.inputs import check_input, is_precomputed
-from kernelweave.estimators.parameters import check_count
+from kernelweave.estimators.parameters import check_choice, check_count
 from kernelweave.estimators.partial_labels import is_balanced
 from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.targets import encode_labels, sample_weights
@@ -54,32 +55,31 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
             self.threshold_ = self._threshold(grams, bags.members, signs, prices, tick)
             fit = self._train(grams, bags.members, signs, prices)
             values = fit.values(grams, np.arange(int(bags.sizes.sum())))
+        self._keep_fit(fit, bags, signs, values)
         self.intercept_ = np.array([fit.intercept - self.threshold_])
         self.point_coef_ = fit.coef[None]
         self.bank_ = kernels.for_prediction()
         self.kernel_names_ = fitted.names
-        self._keep_fit(fit, bags, signs, values)
         return self
 
     def decision_function(self, X: Any) -> Vector:
         """Return one score per bag, above zero for ``classes_[1]``."""
-        bags, values = self._values(X)
+        bags, values = self._scored(X)
         return np.array([self.pool(part) for part in bags.split(values)])
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each bag."""
-        winners = (self.decision_function(X) > 0).astype(int)
-        return np.asarray(self.classes_[winners])
+        return winners(self.decision_function(X), self.classes_)
 
     def instance_decision_function(self, X: Any) -> list[Vector]:
         """Return the scores of the instances, one array per bag."""
-        bags, values = self._values(X)
+        bags, values = self._scored(X)
         return bags.split(values)
 
     def predict_instances(self, X: Any) -> list[AnyArray]:
         """Return the class of each instance, one array per bag."""
         values = self.instance_decision_function(X)
-        return [self.classes_[(part > 0).astype(int)] for part in values]
+        return [winners(part, self.classes_) for part in values]
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return the learnt kernel between the instances of bags X and Z (None: the training ones)."""
@@ -102,7 +102,8 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _values(self, X: Any) -> tuple[Bags, Vector]:
+    def _scored(self, X: Any) -> tuple[Bags, Vector]:
+        """Return bags with the values of all their instances."""
         self._require_fit()
         bags = self._read(X, reset=False)
         values = point_scores(self.bank_, bags.instances, self.point_coef_)[:, 0] + self.intercept_[0]
@@ -110,18 +111,13 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         self._check_common()
-        if self.threshold not in ("cv", "zero"):
-            raise ValueError(f"threshold must be 'cv' or 'zero'; got {self.threshold!r}.")
-        if self.cv is None or self.cv == 1:
-            raise ValueError(f"cv must be a number of folds of at least 2; got {self.cv!r}.")
-        check_count("cv", self.cv)
+        check_choice("threshold", self.threshold, ("cv", "zero"))
+        check_count("cv", self.cv, least=2)
+        if not isinstance(self.centering, bool | np.bool_) and self.centering != "auto":
+            raise ValueError(f"centering must be 'auto', True or False; got {self.centering!r}.")
 
     def _centres(self, signs: Vector) -> bool:
-        if isinstance(self.centering, str) and self.centering == "auto":
-            return is_balanced(float((signs > 0).mean()))
-        if not isinstance(self.centering, bool | np.bool_):
-            raise ValueError(f"centering must be 'auto', True or False; got {self.centering!r}.")
-        return bool(self.centering)
+        return is_balanced(float((signs > 0).mean())) if self.centering == "auto" else bool(self.centering)
 
     def _threshold(
         self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector, tick: Any

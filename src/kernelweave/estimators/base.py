@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank.cross import combined, contributions
+from kernelweave.estimators.decisions import decision_values
 from kernelweave.estimators.inputs import check_input, is_precomputed
+from kernelweave.solvers import Certificate
 
 
 def forget(estimator: Any) -> None:
@@ -63,6 +65,22 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         eta = np.broadcast_to(self.kernel_weights_, (len(self.dual_coef_), len(self.bank_)))
         coef = eta[:, :, None] * self.dual_coef_[:, None, :]
         return contributions(self.bank_, check_input(self, X, reset=False), coef, self.support_)
+
+    def _values(self, X: Any) -> AnyArray:
+        """Return the decision values of new samples."""
+        self._require_fit()
+        return decision_values([self], X)[0]
+
+    def _shaped(self, values: AnyArray) -> AnyArray:
+        """Return decision values, one column per machine, in the shape the user expects."""
+        return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
+
+    def _keep_certificates(self, certificates: list[Certificate]) -> None:
+        """Set what is known of the optimum, from one certificate per problem."""
+        self.certificates_ = certificates
+        self.certificate_ = Certificate.total(certificates)
+        self.duality_gap_ = self.certificate_.relative_gap
+        self.objective_ = self.certificate_.upper
 
     def _require_fit(self, attribute: str | None = None) -> None:
         """Raise NotFittedError unless there is something learnt to answer with."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
-
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
-from kernelweave.estimators.calibration import calibrate, wants_probability
-from kernelweave.estimators.inputs import as_one_array
+from kernelweave.estimators.answers import KernelClassifier
+from kernelweave.estimators.calibration import calibrate
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.parameters import check_choice
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
@@ -22,7 +18,7 @@ from kernelweave.learners import Hinge
 from kernelweave.solvers import Newton
 
 
-class MKLClassifier(ClassifierMixin, MKLModel):  # type: ignore[misc]
+class MKLClassifier(KernelClassifier, MKLModel):
     r"""Multiple kernel learning for classification, with a duality-gap certificate.
 
     .. math:: \min_{\eta \in \mathcal M} \max_{\alpha} g(\alpha) - \sum_m \eta_m \tfrac12 v'K_m v + r(\eta),
@@ -144,22 +140,6 @@ class MKLClassifier(ClassifierMixin, MKLModel):  # type: ignore[misc]
             calibrate(self, X, y, sample_weight)
             return self
         return self._fit(X, y, sample_weight)
-
-    def decision_function(self, X: Any) -> AnyArray:
-        """Return one signed score per sample, or per sample and class beyond two classes."""
-        return self._values(X)
-
-    def predict(self, X: Any) -> AnyArray:
-        """Return the class of each sample."""
-        values = self.decision_function(X)
-        winners = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        return np.asarray(self.classes_[winners])
-
-    @available_if(wants_probability)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Matrix:
-        """Return calibrated class probabilities; needs ``probability=True`` at fit."""
-        self._require_fit("calibration_")
-        return self.calibration_.predict_proba(as_one_array(X))  # type: ignore[no-any-return]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

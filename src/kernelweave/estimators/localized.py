@@ -170,7 +170,7 @@ class LocalizedMKLClassifier(MKLClassifier):
         """Return one signed score per sample, or per sample and class beyond two classes."""
         self._require_fit()
         values = self._kernel_parts(X).sum(axis=2) + self.intercept_
-        return np.asarray(values[:, 0] if self.classes_.size == 2 else values)
+        return self._shaped(values)
 
     def _kernel_parts(self, X: Any) -> AnyArray:
         X = check_input(self, X, reset=False)
@@ -211,8 +211,8 @@ class LocalizedMKLClassifier(MKLClassifier):
 
     def _check_parameters(self) -> None:
         check_number("tol", self.tol, above=0.0, below=1.0)
-        check_count("max_iter", self.max_iter)
-        check_count("n_restarts", self.n_restarts or None)
+        check_count("max_iter", self.max_iter, optional=True)
+        check_count("n_restarts", self.n_restarts, least=0)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
         check_part("learner", self.part("learner"), Learner, "Hinge(C=1.0)")
         if isinstance(self.gating, str):

@@ -14,7 +14,6 @@ from joblib import effective_n_jobs
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.estimators.base import KernelEstimator
-from kernelweave.estimators.decisions import decision_values
 from kernelweave.estimators.inputs import as_bank, check_input, fit_bank
 from kernelweave.estimators.interrupt import interruptible, watching
 from kernelweave.estimators.parameters import check_count, check_number, check_part
@@ -24,7 +23,7 @@ from kernelweave.estimators.training import hold, sharpened, train, warn_if_open
 from kernelweave.geometry import WeightGeometry
 from kernelweave.gram import storage
 from kernelweave.learners import Learner
-from kernelweave.solvers import Certificate, Problem, Progress, Solver
+from kernelweave.solvers import Problem, Progress, Solver
 
 
 class MKLModel(KernelEstimator):
@@ -47,15 +46,6 @@ class MKLModel(KernelEstimator):
         Y = setting.columns
         return {"weights": Y if Y.shape[1] > 1 else Y[:, 0]}
 
-    def _values(self, X: Any) -> AnyArray:
-        """Return the decision values of new samples."""
-        self._require_fit()
-        return decision_values([self], X)[0]
-
-    def _shaped(self, values: AnyArray) -> AnyArray:
-        """Return decision values, one column per machine, in the shape the user expects."""
-        return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
-
     @property
     def _learner(self) -> Any:
         return self.part("learner")
@@ -77,7 +67,7 @@ class MKLModel(KernelEstimator):
 
     def _check_parameters(self) -> None:
         check_number("tol", self.tol, above=0.0, below=1.0)
-        check_count("max_iter", self.max_iter)
+        check_count("max_iter", self.max_iter, optional=True)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
         check_part("learner", self._learner, Learner, self.learner_example)
         check_part("geometry", self._geometry, WeightGeometry, "Simplex()")
@@ -159,12 +149,7 @@ class MKLModel(KernelEstimator):
         self.support_ = np.flatnonzero(coef.any(axis=1))
         self.dual_coef_ = (coef[self.support_] / unit).T
         self.intercept_ = np.concatenate([s.intercept for s in solved]) / unit
-        self.certificates_ = [r.certificate for r in results]
-        self.certificate_ = Certificate(
-            sum(c.upper for c in self.certificates_), sum(c.lower for c in self.certificates_)
-        )
-        self.duality_gap_ = self.certificate_.relative_gap
-        self.objective_ = self.certificate_.upper
+        self._keep_certificates([r.certificate for r in results])
         self.n_iter_ = max(r.n_iter for r in results)
         histories = [list(r.history) for r in results]
         self.history_ = histories[0] if len(results) == 1 else histories

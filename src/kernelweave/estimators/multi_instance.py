@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,17 @@ import numpy as np
 from kernelweave._typing import Matrix, Vector
 from kernelweave.bank.bags import Bags
 from kernelweave.estimators.bag_classifier import BagClassifier, Members
-from kernelweave.estimators.parameters import check_choice
-from kernelweave.methods.ambiguity import MultiStart
+from kernelweave.estimators.parameters import check_choice, check_share
+from kernelweave.methods.ambiguity import MultiStart, Outcome
 from kernelweave.methods.ambiguity.bag_learning import learn_keys, learn_labels
 from kernelweave.methods.bag_machines import BagFit
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyFit(BagFit):
+    """Coefficients of instances with the candidates they come from."""
+
+    outcome: Outcome = field(repr=False)
 
 
 class MultiInstanceMKLClassifier(BagClassifier):
@@ -125,13 +132,7 @@ class MultiInstanceMKLClassifier(BagClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("ambiguity", self.ambiguity, ("input", "output"))
-        share: Any = self.positive_share
-        number = isinstance(share, Real) and not isinstance(share, bool)
-        if share is not None and not (number and 0.0 < share <= 1.0):
-            raise ValueError(
-                "positive_share must be above 0 and at most 1, or None for one instance per bag; "
-                f"got {share!r}."
-            )
+        check_share("positive_share", self.positive_share, positive=True, optional=True)
 
     def _train(self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector) -> BagFit:
         learn = learn_keys if self.ambiguity == "input" else learn_labels
@@ -148,15 +149,12 @@ class MultiInstanceMKLClassifier(BagClassifier):
             oracle=MultiStart(seed=self.random_state),
         )
         machines = sum(r.n_machines for r in outcome.rounds)
-        self._outcome = outcome
-        return BagFit(coef, 0.0, outcome.result, len(outcome.candidates), machines)
+        return KeyFit(coef, 0.0, outcome.result, len(outcome.candidates), machines, outcome=outcome)
 
     def _keep_fit(self, fit: BagFit, bags: Bags, signs: Vector, values: Vector) -> None:
-        coef = self.point_coef_
-        self._keep_outcomes([self._outcome])
-        self._warn_if_open([self._outcome])
-        del self._outcome
-        self.point_coef_ = coef
+        assert isinstance(fit, KeyFit)
+        self._keep_outcomes([fit.outcome])
+        self._warn_if_open([fit.outcome])
         super()._keep_fit(fit, bags, signs, values)
         highest = np.array([part.argmax() for part in bags.split(values)])
         self.key_instances_ = np.where(signs > 0, highest, -1)

@@ -19,6 +19,7 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.bank.features import Features
 from kernelweave.bank.made_rows import rows_of
+from kernelweave.estimators.answers import winners
 from kernelweave.estimators.base import KernelEstimator, forget
 from kernelweave.estimators.inputs import as_bank, check_input, is_precomputed
 from kernelweave.estimators.parameters import check_number, check_part
@@ -32,6 +33,7 @@ from kernelweave.estimators.stream import (
     require_lengths,
 )
 from kernelweave.estimators.targets import encode_labels, labels_among, sample_weights
+from kernelweave.estimators.training import warn_of_gap
 from kernelweave.gram import FeatureRows, KernelRows
 from kernelweave.solvers import Checkpoint, DualAscent
 from kernelweave.solvers.pnorm import PNormProblem, PNormResult, PNormSolver
@@ -190,13 +192,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.duality_gap_, self.objective_ = certificate.relative_gap, certificate.upper
         self.n_iter_ = len(history)
         tol = getattr(self.part("solver"), "tol", 1e-3)
-        if certificate.relative_gap > tol:
-            warnings.warn(
-                f"Stopped at a relative duality gap of {certificate.relative_gap:.2e}, above tol={tol:.2e}: "
-                f"max_rounds={max_rounds} were made.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_of_gap(certificate, tol, f"max_rounds={max_rounds} were made")
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -223,9 +219,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each sample."""
-        values = self.decision_function(X)
-        winners = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        return np.asarray(self.classes_[winners])
+        return winners(self.decision_function(X), self.classes_)
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return Σ eta_m k_m between the rows of X and of Z, the training samples by default."""

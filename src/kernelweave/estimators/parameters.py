@@ -12,7 +12,7 @@ def check_number(
     """Require a real number strictly between two others, or None where that is allowed."""
     if optional and value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, Real) or not above < float(value) < below:
+    if not _is_real(value) or not above < float(value) < below:
         legal = (
             f"a number above {above:g}"
             if below == float("inf")
@@ -21,18 +21,29 @@ def check_number(
         raise ValueError(f"{name} must be {legal}{' or None' if optional else ''}; got {value!r}.")
 
 
-def check_share(name: str, value: Any, *, positive: bool = False) -> None:
-    """Require a number from 0 to 1, above 0 where asked."""
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not real or not 0.0 <= float(value) <= 1.0 or (positive and float(value) == 0.0):
-        legal = "above 0 and at most 1" if positive else "from 0 to 1"
+def check_from_zero(name: str, value: Any, *, below: float = float("inf")) -> None:
+    """Require a real number that is zero or more, and below another."""
+    if not _is_real(value) or not 0.0 <= float(value) < below:
+        legal = "of at least 0" if below == float("inf") else f"from 0 to below {below:g}"
         raise ValueError(f"{name} must be a number {legal}; got {value!r}.")
 
 
-def check_count(name: str, value: Any) -> None:
-    """Require a whole number from 1 on, or None."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
-        raise ValueError(f"{name} must be None or a whole number of at least 1; got {value!r}.")
+def check_share(name: str, value: Any, *, positive: bool = False, optional: bool = False) -> None:
+    """Require a number from 0 to 1, above 0 where asked, or None where that is allowed."""
+    if optional and value is None:
+        return
+    if not _is_real(value) or not 0.0 <= float(value) <= 1.0 or (positive and float(value) == 0.0):
+        legal = "above 0 and at most 1" if positive else "from 0 to 1"
+        raise ValueError(f"{name} must be a number {legal}{' or None' if optional else ''}; got {value!r}.")
+
+
+def check_count(name: str, value: Any, *, least: int = 1, optional: bool = False) -> None:
+    """Require a whole number from ``least`` on, or None where that is allowed."""
+    if optional and value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        either = "None or " if optional else ""
+        raise ValueError(f"{name} must be {either}a whole number of at least {least}; got {value!r}.")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -46,3 +57,7 @@ def check_part(name: str, value: Any, kind: type, example: str) -> None:
     if isinstance(value, type) or not isinstance(value, kind):
         what = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
         raise TypeError(f"{name} must be a {kind.__name__} such as {example}; got {what}.")
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

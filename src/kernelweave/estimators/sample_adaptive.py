@@ -168,7 +168,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         """Return one signed score per sample, or per sample and class, with the pattern that suits it."""
         self._require_fit()
         values = np.column_stack([value for value, _ in self._decided(X)])
-        return np.asarray(values[:, 0] if self.classes_.size == 2 else values)
+        return self._shaped(values)
 
     def kernel_use(self, X: Any) -> Switches:
         """Return which kernels the prediction of each sample rests on, of shape (rows, M).

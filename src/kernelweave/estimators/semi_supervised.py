@@ -12,8 +12,9 @@ from sklearn.model_selection import StratifiedKFold
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.estimators.ambiguous import AmbiguousEstimator, point_scores
+from kernelweave.estimators.answers import winners
 from kernelweave.estimators.inputs import check_input
-from kernelweave.estimators.parameters import check_number
+from kernelweave.estimators.parameters import check_choice, check_number
 from kernelweave.estimators.partial_labels import Counts, balance_counts, may_be_balanced, split_labels
 from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.targets import sample_weights, signs
@@ -168,18 +169,16 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
         """Return one signed score per sample, or per sample and class beyond two classes."""
         self._require_fit()
         values = point_scores(self.bank_, check_input(self, X, reset=False), self.point_coef_)
-        values = values + self.intercept_
-        return np.asarray(values[:, 0] if self.classes_.size == 2 else values)
+        return self._shaped(values + self.intercept_)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each sample."""
-        return self._classes_of(self.decision_function(X))
+        return winners(self.decision_function(X), self.classes_)
 
     def _check_parameters(self) -> None:
         self._check_common()
         check_number("C_unlabeled", self.C_unlabeled, above=0.0)
-        if self.threshold not in ("zero", "balance"):
-            raise ValueError(f"threshold must be 'zero' or 'balance'; got {self.threshold!r}.")
+        check_choice("threshold", self.threshold, ("zero", "balance"))
         if not isinstance(self.centering, bool | np.bool_) and self.centering not in ("auto", "cv"):
             raise ValueError(f"centering must be 'auto', 'cv', True or False; got {self.centering!r}.")
 
@@ -249,22 +248,14 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
             self.intercept_ = -np.array(
                 [_cut(column[free], count) for column, count in zip(values.T, counts, strict=True)]
             )
-        learnt = self._classes_of(_flat(values + self.intercept_, self.classes_))
+        learnt = winners(self._shaped(values + self.intercept_), self.classes_)
         self.transduction_ = np.where(free, learnt, self.classes_[index])
-
-    def _classes_of(self, values: AnyArray) -> AnyArray:
-        winners = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        return np.asarray(self.classes_[winners])
 
 
 def _values(grams: Sequence[Matrix], outcomes: Sequence[Outcome]) -> Matrix:
     """Return the decision values of the training samples, one column per problem."""
     coefs = np.array([outcome.coef for outcome in outcomes])
     return np.asarray(sum(K @ coefs[:, m].T for m, K in enumerate(grams)))
-
-
-def _flat(values: Matrix, classes: AnyArray) -> AnyArray:
-    return values[:, 0] if classes.size == 2 else values
 
 
 def _agree(values: Matrix, truth: Matrix) -> AnyArray:

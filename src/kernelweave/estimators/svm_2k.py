@@ -19,12 +19,11 @@ from kernelweave.estimators.answers import KernelClassifier
 from kernelweave.estimators.calibration import calibrate
 from kernelweave.estimators.inputs import as_bank, check_input
 from kernelweave.estimators.interrupt import interruptible
-from kernelweave.estimators.parameters import check_count, check_number
+from kernelweave.estimators.parameters import check_count, check_from_zero, check_number
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
 from kernelweave.estimators.training import hold, warn_of_gap
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.methods.svm_2k import Prices, TwoViewMachine, solve_two_views
-from kernelweave.solvers import Certificate
 
 
 def two_kernels() -> KernelBank:
@@ -166,10 +165,9 @@ class SVM2K(KernelClassifier):
             check_number(name, getattr(self, name), above=0.0)
         check_number("C_b", self.C_b, above=0.0, optional=True)
         check_number("tol", self.tol, above=0.0, below=1.0)
-        check_count("max_iter", self.max_iter)
+        check_count("max_iter", self.max_iter, optional=True)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
-        if isinstance(self.epsilon, bool) or not 0.0 <= self.epsilon < np.inf:
-            raise ValueError(f"epsilon must be a number of at least 0; got {self.epsilon!r}.")
+        check_from_zero("epsilon", self.epsilon)
 
     def _solve(self, fitted: FittedKernels, Y: Matrix, weight: Vector) -> list[tuple[TwoViewMachine, int]]:
         n_jobs = effective_n_jobs(self.n_jobs)
@@ -207,9 +205,4 @@ class SVM2K(KernelClassifier):
         self.support_ = np.flatnonzero(coef.any(axis=(0, 1)))
         self.dual_coef_ = coef[:, :, self.support_]
         self.intercept_ = np.array([machine.intercept for machine in machines])
-        self.certificates_ = [machine.certificate for machine in machines]
-        self.certificate_ = Certificate(
-            sum(c.upper for c in self.certificates_), sum(c.lower for c in self.certificates_)
-        )
-        self.duality_gap_ = self.certificate_.relative_gap
-        self.objective_ = self.certificate_.upper
+        self._keep_certificates([machine.certificate for machine in machines])

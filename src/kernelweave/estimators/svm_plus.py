@@ -28,7 +28,7 @@ from kernelweave.gram.protocol import GramStack
 from kernelweave.kernels import Gaussian, Kernel
 from kernelweave.methods.svm_plus import BothGeometries, PlusMachine, SVMPlus, TwoSpaces
 from kernelweave.methods.svm_plus.learner import METHODS
-from kernelweave.solvers import Certificate, Newton, Problem, Progress, Result
+from kernelweave.solvers import Newton, Problem, Progress, Result
 
 
 class SVMPlusClassifier(KernelClassifier):
@@ -182,7 +182,7 @@ class SVMPlusClassifier(KernelClassifier):
         check_number("C", self.C, above=0.0)
         check_number("lam", self.lam, above=0.0)
         check_number("tol", self.tol, above=0.0, below=1.0)
-        check_count("max_iter", self.max_iter)
+        check_count("max_iter", self.max_iter, optional=True)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
         check_choice("method", self.method, METHODS)
         for name in ("geometry", "privileged_geometry"):
@@ -242,12 +242,7 @@ class SVMPlusClassifier(KernelClassifier):
         self.dual_coef_ = coef[:, self.support_]
         self.intercept_ = np.array([float(machine.intercept) for machine in machines])
         self.slack_ = np.array([_slack(machine) for machine in machines])
-        self.certificates_ = [result.certificate for result in results]
-        self.certificate_ = Certificate(
-            sum(c.upper for c in self.certificates_), sum(c.lower for c in self.certificates_)
-        )
-        self.duality_gap_ = self.certificate_.relative_gap
-        self.objective_ = self.certificate_.upper
+        self._keep_certificates([result.certificate for result in results])
         self.n_iter_ = max(result.n_iter for result in results)
         histories = [list(result.history) for result in results]
         self.history_ = histories[0] if len(results) == 1 else histories

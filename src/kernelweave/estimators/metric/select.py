@@ -9,7 +9,7 @@ import numpy as np
 from kernelweave._typing import AnyArray
 from kernelweave.estimators.metric.inputs import read_pairs, read_privileged, read_signs
 from kernelweave.estimators.metric.itml import ITML
-from kernelweave.estimators.parameters import check_number
+from kernelweave.estimators.parameters import check_from_zero
 
 
 class ITMLSelect(ITML):
@@ -90,7 +90,7 @@ class ITMLSelect(ITML):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("drop", self.drop, above=-1e-300, below=1.0)
+        check_from_zero("drop", self.drop, below=1.0)
 
     def _select(self, pairs: Any, y: Any, privileged: Any) -> tuple[AnyArray, ITML | None]:
         checked = read_pairs(pairs, self.preprocessor)

@@ -118,7 +118,7 @@ class SupervisedMetric(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, privileged: Any = None) -> Self:
         """Learn from samples X (n, d), labels y and privileged features (n, g), NaN rows where not known."""
-        check_count("n_pairs", self.n_pairs)
+        check_count("n_pairs", self.n_pairs, optional=True)
         check_number("similar_share", self.similar_share, above=0.0, below=1.0)
         forget(self)
         X, y = validate_data(self, X, y, dtype=np.float64)

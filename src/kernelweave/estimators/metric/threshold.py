@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.estimators.parameters import check_choice, check_number
+from kernelweave.estimators.parameters import check_choice, check_number, check_share
 
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 
@@ -36,7 +36,7 @@ def best_threshold(
         check_number("beta", beta, above=0.0)
         value = np.asarray((1.0 + beta**2) * tp) / ((1.0 + beta**2) * tp + beta**2 * (len(similar) - tp) + fp)
     else:
-        check_number("min_rate", min_rate, above=-1e-12, below=1.0 + 1e-12)
+        check_share("min_rate", min_rate)
         kept, wanted = (tnr, tpr) if strategy == "max_tpr" else (tpr, tnr)
         value = np.where(kept >= min_rate, wanted, -1.0)
     return float(cuts[int(np.argmax(value))])
