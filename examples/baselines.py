@@ -1,7 +1,7 @@
 """Weights first, then the machine: alignment, EasyMKL, heuristics and LP-beta beside learnt and even weights.
 
-Every method sees the same splits, and its one parameter is chosen inside the training part. The second table
-adds as many views of pure noise as there are real ones: that is where weights can matter.
+Every method sees the same splits, and its one parameter is chosen inside the training part. The first table
+has as many views of pure noise as there are real ones: that is where weights can matter.
 """
 
 import numpy as np

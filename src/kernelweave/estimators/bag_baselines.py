@@ -22,7 +22,7 @@ class BagBaseline(BagClassifier):
     Parameters
     ----------
     bank : KernelBank or None, default=None
-        Kernels of the instances; None is `KernelBank.distances()`.
+        Kernels of the instances, scaled as in `MultiInstanceMKLClassifier`; None is `KernelBank.distances()`.
     C : float, default=1.0
         Price of a margin violation.
     geometry : geometry or None, default=None

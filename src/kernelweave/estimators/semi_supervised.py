@@ -37,7 +37,8 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        The kernels, as in `MKLClassifier`; None is `KernelBank.distances()`.
+        The kernels, as in `MKLClassifier`; None is `KernelBank.distances()`. Whatever the bank's scaling,
+        each is scaled to mean diagonal one on the training samples, after centring where they are centred.
     C, C_unlabeled : float, default=100.0 and 0.1
         Prices of a squared margin violation of labelled and of unlabelled samples.
     theta : float or None, default=1.2
@@ -83,8 +84,9 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
     IOKL of [Xu14, Eq. (4.2), (4.9), Algorithm 3], hard margin for ``theta=None``. The certificate is that of
     the convex problem over the candidates found: the search for candidates is a heuristic, so no bound for
     all labelings follows. Symbols: d_{m,t} → ``candidate_weights_[t, m]``, T → rounds.
-    Differs from the paper: C form; centring instead of "+1 for the bias"; mirrored many-start search;
-    second-order steps; the balance is estimated unless given, where the thesis used the true one.
+    Differs from the paper: C form; centring instead of "+1 for the bias"; kernels of mean diagonal one, so
+    that C means the same for each; mirrored many-start search; second-order steps; the balance is estimated
+    unless given, where the thesis used the true one.
 
     Examples
     --------

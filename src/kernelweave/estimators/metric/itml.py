@@ -70,9 +70,10 @@ class ITML(MahalanobisMetric):
     distance to the optimum is bounded too: D(M*, M) ≤ ``certificate_.gap``.
     Symbols: M, u, l, γ as there; λ_ij → ``multipliers_``.
     Differs from the paper: bounds are percentiles of *squared* distances, because they bound such; pairs are
-    reshuffled, which reaches in tens of sweeps what a fixed order does not; it stops on the duality gap.
+    reshuffled, which saves most of the sweeps (figures in docs/theory.md); it stops on the duality gap.
     metric-learn takes percentiles of unsquared distances unless bounds are given, visits similar pairs first
-    and stops on the change of the multipliers; with the same bounds and enough sweeps its metric is this one.
+    and stops on the change of the multipliers. Given the same bounds its metric nears this one: on pairs of
+    iris and wine (gamma 0.1 and 1) it came within 1e-5, relatively, after 89 to 5000 sweeps.
     A dissimilar pair at distance zero cannot be told apart by any metric: it is left out, with a warning.
 
     Examples
