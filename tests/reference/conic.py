@@ -68,16 +68,24 @@ def conic_optimum_shared(Ks, Y, learner, geometry):
     objective = _dual_gain(name, C, s, a) - support
     problem = cp.Problem(cp.Maximize(objective), constraints + extra)
 
+    def feasible():
+        a.value = _feasible(a.value, Y, limit, total)
+        t.value = np.array([np.sum((L.T @ (Y * a.value)) ** 2) / 2.0 for L in Ls])
+
+    return bracketed(problem, energies_below_t, feasible, s**2)
+
+
+def bracketed(problem, energies_below_t, feasible, unit):
+    """Return the middle of a dual bound and the objective at the point that ``feasible`` leaves."""
     best = (np.inf, None)
     for answer in attempts(problem):
         upper, eta = -answer.obj_val_dual, energies_below_t.dual_value
-        a.value = _feasible(a.value, Y, limit, total)
-        t.value = np.array([np.sum((L.T @ (Y * a.value)) ** 2) / 2.0 for L in Ls])
-        lower = float(objective.value)
+        feasible()
+        lower = float(problem.objective.expr.value)
         middle = (lower + upper) / 2.0
         width = abs(upper - lower) / abs(middle)
         if width < best[0]:
-            best = width, ConicSolution(float(s**2 * middle), np.maximum(eta, 0.0))
+            best = width, ConicSolution(float(unit * middle), np.maximum(eta, 0.0))
         if width <= GOOD_ENOUGH:
             break
     if best[0] > REQUIRED:

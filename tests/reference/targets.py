@@ -13,8 +13,8 @@ Learners: ("square", C), ("no bias", C), ("epsilon", C, epsilon), ("fisher", reg
 import cvxpy as cp
 import numpy as np
 
-from .cones import GOOD_ENOUGH, REQUIRED, OracleError, attempts, factor
-from .conic import ConicSolution, _support, _with_sum
+from .cones import factor
+from .conic import _support, _with_sum, bracketed
 
 
 def target_optimum(Ks, y, learner, geometry):
@@ -39,21 +39,12 @@ def target_optimum(Ks, y, learner, geometry):
     support, extra = _support(geometry, t, s**2)
     objective = gain - support
     problem = cp.Problem(cp.Maximize(objective), constraints + extra)
-    best = (np.inf, None)
-    for answer in attempts(problem):
-        upper, eta = -answer.obj_val_dual, energies_below_t.dual_value
+
+    def feasible():
         A.value = _feasible(A.value, limit, total, s)
         t.value = np.array([np.sum((L.T @ A.value) ** 2) / 2.0 for L in Ls])
-        lower = float(objective.value)
-        middle = (lower + upper) / 2.0
-        width = abs(upper - lower) / abs(middle)
-        if width < best[0]:
-            best = width, ConicSolution(float(s**2 * middle), np.maximum(eta, 0.0))
-        if width <= GOOD_ENOUGH:
-            break
-    if best[0] > REQUIRED:
-        raise OracleError(f"the optimum is only known to a relative {best[0]:.1e}, {REQUIRED} is needed.")
-    return best[1]
+
+    return bracketed(problem, energies_below_t, feasible, s**2)
 
 
 def fisher_value(Ks, eta, y, reg):
