@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry import _capped, _interior, _power
-from kernelweave.geometry._base import FEASIBILITY_SLACK, SOFT_GRID, Geometry, is_nonnegative
+from kernelweave.geometry import _interior, _power
 from kernelweave.geometry._interior import Boundary
+from kernelweave.geometry._simplex import SoftSimplex
 
 
 @dataclass
-class PowerSimplex(Geometry):
+class PowerSimplex(SoftSimplex):
     r"""The simplex with the penalty that is dual to a power of the kernel slacks.
 
     r(eta) = (1/p) (2 / (q theta))^(p-1) sum_m eta_m^p on {eta >= 0, sum_m eta_m = 1}, q = p/(p-1)
@@ -44,39 +44,15 @@ class PowerSimplex(Geometry):
     p: float = 2.0
 
     @property
-    def tunable(self) -> str:
-        return "theta"
-
-    def grid(self, n_kernels: int) -> tuple[float, ...]:  # noqa: ARG002 - theta does not depend on it
-        return SOFT_GRID
-
-    @property
     def kappa(self) -> float:
         """The factor of sum_m eta_m^p / p."""
         return float((2.0 * (self.p - 1.0) / (self.p * self.theta)) ** (self.p - 1.0))
-
-    def contains(self, eta: Vector) -> bool:
-        return is_nonnegative(eta) and abs(float(eta.sum()) - 1.0) <= FEASIBILITY_SLACK
 
     def penalty(self, eta: Vector) -> float:
         return self.kappa / self.p * float((np.maximum(eta, 0.0) ** self.p).sum())
 
     def maximizer(self, h: Vector) -> Vector:
         return _power.maximizer(h, self.kappa, self.p)
-
-    def start(self, n_kernels: int) -> Vector:
-        return np.full(n_kernels, 1.0 / n_kernels)
-
-    def restricted(self, n_kernels: int) -> PowerSimplex:  # noqa: ARG002 - it does not depend on M
-        """Return the geometry of some of ``n_kernels`` kernels while the others stay at zero."""
-        return self
-
-    def fewest(self, n_kernels: int) -> int:  # noqa: ARG002
-        """Return the least number of kernels in use."""
-        return 1
-
-    def project(self, z: Vector) -> Vector:
-        return _capped.project(z, 1.0)
 
     def prox(self, z: Vector, step: float) -> Vector:
         return _power.prox(z, step * self.kappa, self.p)
@@ -90,11 +66,6 @@ class PowerSimplex(Geometry):
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)
-        if not 0.0 < self.theta < np.inf:
-            raise ValueError(
-                f"PowerSimplex needs a finite theta > 0, got theta={self.theta}; "
-                "for theta = infinity use Simplex()."
-            )
         if not 1.0 < self.p < np.inf:
             raise ValueError(f"PowerSimplex needs a finite p > 1, got p={self.p}; for p = 1 use Simplex().")
         log_kappa = (self.p - 1.0) * np.log(2.0 * (self.p - 1.0) / (self.p * self.theta))

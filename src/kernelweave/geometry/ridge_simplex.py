@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry import _capped, _power, _quadratic
-from kernelweave.geometry._base import FEASIBILITY_SLACK, SOFT_GRID, Geometry, is_nonnegative
+from kernelweave.geometry._simplex import SoftSimplex
 
 
 @dataclass
-class RidgeSimplex(Geometry):
+class RidgeSimplex(SoftSimplex):
     r"""The simplex with a squared penalty: weights are drawn towards each other.
 
     r(eta) = ||eta||_2^2 / (2 theta) on {eta >= 0, sum_m eta_m = 1}
@@ -42,35 +40,11 @@ class RidgeSimplex(Geometry):
 
     theta: float = 1.0
 
-    @property
-    def tunable(self) -> str:
-        return "theta"
-
-    def grid(self, n_kernels: int) -> tuple[float, ...]:  # noqa: ARG002 - theta does not depend on it
-        return SOFT_GRID
-
-    def contains(self, eta: Vector) -> bool:
-        return is_nonnegative(eta) and abs(float(eta.sum()) - 1.0) <= FEASIBILITY_SLACK
-
     def penalty(self, eta: Vector) -> float:
         return float(eta @ eta) / (2.0 * self.theta)
 
     def maximizer(self, h: Vector) -> Vector:
         return _capped.project(self.theta * h, 1.0)
-
-    def start(self, n_kernels: int) -> Vector:
-        return np.full(n_kernels, 1.0 / n_kernels)
-
-    def restricted(self, n_kernels: int) -> RidgeSimplex:  # noqa: ARG002 - it does not depend on M
-        """Return the geometry of some of ``n_kernels`` kernels while the others stay at zero."""
-        return self
-
-    def fewest(self, n_kernels: int) -> int:  # noqa: ARG002
-        """Return the least number of kernels in use."""
-        return 1
-
-    def project(self, z: Vector) -> Vector:
-        return _capped.project(z, 1.0)
 
     def prox(self, z: Vector, step: float) -> Vector:
         return _capped.project(z / (1.0 + step / self.theta), 1.0)
@@ -80,11 +54,3 @@ class RidgeSimplex(Geometry):
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         return _quadratic.model_step(eta, h, H, 1.0, ridge=1.0 / self.theta)
-
-    def check(self, n_kernels: int) -> None:
-        super().check(n_kernels)
-        if not 0.0 < self.theta < np.inf:
-            raise ValueError(
-                f"RidgeSimplex needs a finite theta > 0, got theta={self.theta}; "
-                "for theta = infinity use Simplex()."
-            )

@@ -8,11 +8,11 @@ import numpy as np
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry import _capped, _quadratic
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
+from kernelweave.geometry._simplex import OnSimplex
 
 
 @dataclass
-class Simplex(Geometry):
+class Simplex(OnSimplex):
     r"""Indicator of the simplex: the hard margin, with sparse weights.
 
     {eta >= 0, sum_m eta_m = 1}
@@ -34,28 +34,11 @@ class Simplex(Geometry):
 
     """
 
-    def contains(self, eta: Vector) -> bool:
-        return is_nonnegative(eta) and abs(float(eta.sum()) - 1.0) <= FEASIBILITY_SLACK
-
     def conjugate(self, h: Vector) -> float:
         return float(h.max())
 
     def maximizer(self, h: Vector) -> Vector:
         return _capped.fill(h, 1.0)
-
-    def start(self, n_kernels: int) -> Vector:
-        return np.full(n_kernels, 1.0 / n_kernels)
-
-    def restricted(self, n_kernels: int) -> Simplex:  # noqa: ARG002 - it does not depend on M
-        """Return the geometry of some of ``n_kernels`` kernels while the others stay at zero."""
-        return self
-
-    def fewest(self, n_kernels: int) -> int:  # noqa: ARG002
-        """Return the least number of kernels in use."""
-        return 1
-
-    def project(self, z: Vector) -> Vector:
-        return _capped.project(z, 1.0)
 
     def reweight(self, norms: Vector) -> Vector:
         return _capped.share(norms, 1.0)
