@@ -117,11 +117,17 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        MKLClassifier.__init__(
-            self,
+        super().__init__(
             bank,
             learner=learner,
             geometry=geometry,
+            learner_param=learner_param,
+            learner_values=learner_values,
+            geometry_param=geometry_param,
+            geometry_values=geometry_values,
+            cv=cv,
+            scoring=scoring,
+            refit=refit,
             solver=solver,
             tol=tol,
             max_iter=max_iter,
@@ -134,13 +140,6 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
             random_state=random_state,
             verbose=verbose,
         )
-        self.learner_param = learner_param
-        self.learner_values = learner_values
-        self.geometry_param = geometry_param
-        self.geometry_values = geometry_values
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
 
     def _split_targets(self, y: Any, columns: Matrix) -> AnyArray:  # noqa: ARG002 - labels, not signs
         labels = np.asarray(y).ravel()

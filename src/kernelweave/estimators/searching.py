@@ -41,6 +41,28 @@ class SearchedModel(MKLModel):
     model: ClassVar[type[MKLModel]]
     candidate: ClassVar[type[Candidate]]
 
+    def __init__(
+        self,
+        bank: Any,
+        *,
+        learner_param: str | None,
+        learner_values: Any,
+        geometry_param: str | None,
+        geometry_values: Any,
+        cv: Any,
+        scoring: Any,
+        refit: bool,
+        **model: Any,
+    ) -> None:
+        super().__init__(bank, **model)
+        self.learner_param = learner_param
+        self.learner_values = learner_values
+        self.geometry_param = geometry_param
+        self.geometry_values = geometry_values
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Search the grid, then fit the best model to all samples; ``groups`` are for the splitter."""
         self._check_parameters()

@@ -19,6 +19,7 @@ from sklearn.model_selection import StratifiedKFold
 from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.datasets import load, with_noise_features
 from kernelweave.estimators import MKLClassifier, MKLClassifierCV
+from kernelweave.experiments.experiment import chosen
 from kernelweave.experiments.store import Cell
 from kernelweave.geometry import WeightGeometry
 from kernelweave.learners import Hinge
@@ -83,16 +84,14 @@ class Comparison:
 
     def cells(self, quick: bool) -> list[Cell]:
         """Return one cell per data set, noise level, split and method; quick, those ``quick`` names."""
-        every = [
+        every: list[Cell] = [
             {"dataset": sample.dataset, "noise": noise, "split": split, "method": method}
             for sample in self.samples
             for noise in self.noise
             for split in range(self.splits)
             for method in self.methods
         ]
-        if not quick:
-            return list(every)
-        return [cell for cell in every if all(cell[name] in kept for name, kept in self.quick.items())]
+        return chosen(every, self.quick) if quick else every
 
     def measure(self, cell: Cell, data: str | Path | None) -> dict[str, Any]:
         X, y, train, test = self._split(cell, data)

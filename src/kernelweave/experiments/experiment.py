@@ -39,6 +39,11 @@ class Study(Protocol):
         ...
 
 
+def chosen(cells: list[Cell], quick: Mapping[str, Sequence[Any]]) -> list[Cell]:
+    """Return the cells of a quick run: those whose values are among the ones ``quick`` names."""
+    return [cell for cell in cells if all(cell[name] in kept for name, kept in quick.items())]
+
+
 @dataclass(frozen=True)
 class Grid:
     """A table of text: a title, a header, rows, and remarks below it."""

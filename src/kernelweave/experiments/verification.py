@@ -22,6 +22,7 @@ from kernelweave.datasets import load
 from kernelweave.estimators.metric import ITML, ITMLPlus, ITMLSelect
 from kernelweave.estimators.metric.supervised import pairs_from_labels
 from kernelweave.evaluation import pair_average_precision, pair_roc_auc
+from kernelweave.experiments.experiment import chosen
 from kernelweave.experiments.store import Cell
 
 
@@ -81,16 +82,14 @@ class Verification:
 
     def cells(self, quick: bool) -> list[Cell]:
         """Return one cell per data set, share, split and method; quick, those ``quick`` names."""
-        every = [
+        every: list[Cell] = [
             {"dataset": sample.dataset, "share": share, "split": split, "method": method}
             for sample in self.samples
             for share in self.shares
             for split in range(self.splits)
             for method in self.methods
         ]
-        if not quick:
-            return list(every)
-        return [cell for cell in every if all(cell[name] in kept for name, kept in self.quick.items())]
+        return chosen(every, self.quick) if quick else every
 
     def measure(self, cell: Cell, data: str | Path | None) -> dict[str, Any]:
         rng = np.random.RandomState(zlib.crc32(cell["dataset"].encode()) % 2**31 + cell["split"])

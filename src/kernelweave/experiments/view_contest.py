@@ -17,6 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import Views
+from kernelweave.experiments.experiment import chosen
 from kernelweave.experiments.store import Cell
 
 # Fewer samples of a class than this cannot be learnt from, nor split into folds.
@@ -82,9 +83,7 @@ class ViewContest:
             for split in range(self.splits)
             for method in self.methods
         ]
-        if not quick:
-            return every
-        return [cell for cell in every if all(cell[name] in kept for name, kept in self.quick.items())]
+        return chosen(every, self.quick) if quick else every
 
     def measure(self, cell: Cell, data: str | Path | None) -> dict[str, Any]:
         method = self.methods[cell["method"]]

@@ -20,6 +20,16 @@ class PNormSolver(Part, ABC):
     def check(self) -> None:
         """Raise ValueError when a parameter is out of range."""
 
+    def require_counts(self, **least: int) -> None:
+        """Raise ValueError unless these parameters are whole numbers of at least so much."""
+        for name, fewest in least.items():
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < fewest:
+                raise ValueError(
+                    f"{type(self).__name__} needs {name} to be a whole number of at least {fewest}; "
+                    f"got {name}={value!r}."
+                )
+
     @abstractmethod
     def solve(
         self,

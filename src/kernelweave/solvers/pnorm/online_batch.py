@@ -54,12 +54,7 @@ class OnlineBatch(PNormSolver):
     record_every: int | None = None
 
     def check(self) -> None:
-        for name, least in (("online_epochs", 1), ("batch_epochs", 0), ("batch", 1)):
-            if not isinstance(getattr(self, name), int | np.integer) or getattr(self, name) < least:
-                raise ValueError(
-                    f"OnlineBatch needs {name} to be a whole number of at least {least}; "
-                    f"got {name}={getattr(self, name)!r}."
-                )
+        self.require_counts(online_epochs=1, batch_epochs=0, batch=1)
         if not 0.0 < self.eta < np.inf:
             raise ValueError(f"OnlineBatch needs a finite eta above 0; got eta={self.eta!r}.")
 

@@ -48,12 +48,7 @@ class Pegasos(PNormSolver):
     record_every: int | None = None
 
     def check(self) -> None:
-        for name in ("epochs", "batch"):
-            if not isinstance(getattr(self, name), int | np.integer) or getattr(self, name) < 1:
-                raise ValueError(
-                    f"Pegasos needs {name} to be a whole number of at least 1; "
-                    f"got {name}={getattr(self, name)!r}."
-                )
+        self.require_counts(epochs=1, batch=1)
 
     def solve(
         self,
