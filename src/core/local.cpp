@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "dispatch.hpp"
+#include "dot_and_add.hpp"
 #include "packed.hpp"
 #include "parallel.hpp"
 
@@ -24,27 +25,6 @@ KERNELWEAVE_CLONES void add_weighted_row(float* acc, const float* row, const flo
 KERNELWEAVE_CLONES void add_weighted_row(double* acc, const double* row, const double* local, double weight,
                                          std::size_t length) {
     add_weighted(acc, row, local, weight, length);
-}
-
-// One read of the row serves both triangles: returns row . v and adds scale * row to out.
-template <class T>
-inline double dot_and_add(const T* row, const double* v, double scale, double* out, std::size_t length) {
-    double sum = 0.0;
-    for (std::size_t j = 0; j < length; ++j) {
-        const double k = static_cast<double>(row[j]);
-        sum += k * v[j];
-        out[j] += scale * k;
-    }
-    return sum;
-}
-
-KERNELWEAVE_CLONES double dot_and_add_row(const float* row, const double* v, double scale, double* out,
-                                          std::size_t length) {
-    return dot_and_add(row, v, scale, out, length);
-}
-KERNELWEAVE_CLONES double dot_and_add_row(const double* row, const double* v, double scale, double* out,
-                                          std::size_t length) {
-    return dot_and_add(row, v, scale, out, length);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dispatch.hpp"
+#include "dot_and_add.hpp"
 #include "parallel.hpp"
 
 namespace kernelweave {
@@ -28,18 +29,6 @@ inline double dot(const T* row, const double* v, std::size_t length) {
     return sum;
 }
 
-// One read of the row serves both triangles: returns row . v and adds scale * row to out.
-template <class T>
-inline double dot_and_add(const T* row, const double* v, double scale, double* out, std::size_t length) {
-    double sum = 0.0;
-    for (std::size_t j = 0; j < length; ++j) {
-        const double k = static_cast<double>(row[j]);
-        sum += k * v[j];
-        out[j] += scale * k;
-    }
-    return sum;
-}
-
 KERNELWEAVE_CLONES void add_scaled_rows(float* acc, const float* const* rows, const float* weights,
                                         std::size_t length) {
     add_scaled(acc, rows, weights, length);
@@ -53,14 +42,6 @@ KERNELWEAVE_CLONES double dot_row(const float* row, const double* v, std::size_t
 }
 KERNELWEAVE_CLONES double dot_row(const double* row, const double* v, std::size_t length) {
     return dot(row, v, length);
-}
-KERNELWEAVE_CLONES double dot_and_add_row(const float* row, const double* v, double scale, double* out,
-                                          std::size_t length) {
-    return dot_and_add(row, v, scale, out, length);
-}
-KERNELWEAVE_CLONES double dot_and_add_row(const double* row, const double* v, double scale, double* out,
-                                          std::size_t length) {
-    return dot_and_add(row, v, scale, out, length);
 }
 
 template <class T>

@@ -53,7 +53,8 @@ class SVMPlusClassifier(KernelClassifier):
     geometry, privileged_geometry : geometry or None, default=None
         The sets of the weights in either space; None is ``Simplex()``.
     method : {"auto", "interior", "smo"}, default="auto"
-        How the machine is solved: by interior point, or by pairs for many samples (see the guide).
+        How the machine is solved: by interior point, or by pairs, which "auto" takes for many samples. Where
+        some samples have no privileged features it is the interior point in any case.
     tol : float, default=1e-4
         Relative duality gap to stop at.
     max_iter : int or None, default=None
