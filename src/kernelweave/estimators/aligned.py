@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,6 +32,7 @@ def label_moments(task: Task, *, centred: bool) -> list[Moments]:
     return [found] if len(targets) == 1 else [found.column(c) for c in range(len(targets))]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AlignedMKLClassifier(TwoStepClassifier):
     r"""Kernel weights by alignment with the labels, then one machine on the combined kernel.
 
@@ -82,32 +83,7 @@ class AlignedMKLClassifier(TwoStepClassifier):
 
     """
 
-    def __init__(
-        self,
-        bank: Any = None,
-        *,
-        learner: Any = None,
-        criterion: str = "alignf",
-        tol: float = 1e-4,
-        class_weight: Any = None,
-        multiclass: str = "shared",
-        probability: bool = False,
-        memory_limit: float | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            bank,
-            learner=learner,
-            tol=tol,
-            class_weight=class_weight,
-            multiclass=multiclass,
-            probability=probability,
-            memory_limit=memory_limit,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.criterion = criterion
+    criterion: str = "alignf"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,10 +24,21 @@ from kernelweave.kernels import Centering, UnitMean
 from kernelweave.methods.ambiguity import Outcome
 
 
+@dataclass(eq=False, repr=False)
 class AmbiguousEstimator(KernelEstimator):
     """An estimator that learns from candidates: parameters, kernels and learnt attributes in common."""
 
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances}
+
+    bank: Any = None
+    _: KW_ONLY
+    C: float = 1.0
+    max_rounds: int = 7
+    tol: float = 1e-3
+    max_iter: int | None = None
+    memory_limit: float | None = None
+    random_state: int = 0
+    verbose: int = 0
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return the learnt kernel Σ eta_m k_m between the rows of X and of Z, as centred and scaled in fit.

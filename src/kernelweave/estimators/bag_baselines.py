@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kernelweave._typing import Matrix, Vector
@@ -16,6 +17,7 @@ from kernelweave.methods import bag_machines
 from kernelweave.methods.bag_machines import BagFit, Trainer
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BagBaseline(BagClassifier):
     r"""A classifier of bags that trains ordinary MKL machines.
 
@@ -35,36 +37,8 @@ class BagBaseline(BagClassifier):
     _machine: ClassVar[Callable[..., BagFit]]
     _guesses: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        bank: Any = None,
-        *,
-        C: float = 1.0,
-        geometry: Any = None,
-        threshold: str = "cv",
-        cv: int = 3,
-        centering: Any = "auto",
-        class_weight: Any = None,
-        max_rounds: int = 20,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        memory_limit: float | None = None,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.bank = bank
-        self.C = C
-        self.geometry = geometry
-        self.threshold = threshold
-        self.cv = cv
-        self.centering = centering
-        self.class_weight = class_weight
-        self.max_rounds = max_rounds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.verbose = verbose
+    geometry: Any = None
+    max_rounds: int = 20
 
     def _train(self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector) -> BagFit:
         trainer = Trainer(Hinge(C=1.0), self.part("geometry"), self.tol, self.max_iter)

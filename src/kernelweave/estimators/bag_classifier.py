@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -25,8 +26,14 @@ from kernelweave.methods.bag_machines import BagFit
 Members = Sequence[Indices]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
     """A classifier of bags: instances are scored, a bag by pooling its instances, and a threshold cuts."""
+
+    threshold: str = "cv"
+    cv: int = 3
+    centering: Any = "auto"
+    class_weight: Any = None
 
     def pool(self, values: Vector) -> float:
         """Return the value of a bag from those of its instances: the highest."""

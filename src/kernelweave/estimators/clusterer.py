@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from kernelweave.methods.ambiguity import Balanced, MultiStart, learn
 from kernelweave.methods.ambiguity.spectral import leading_scores
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MKLClusterer(ClusterMixin, AmbiguousEstimator):  # type: ignore[misc]
     r"""Two clusters with the largest margin over many kernels.
 
@@ -59,30 +61,9 @@ class MKLClusterer(ClusterMixin, AmbiguousEstimator):  # type: ignore[misc]
 
     """
 
-    def __init__(
-        self,
-        bank: Any = None,
-        *,
-        balance: Any = (0.3, 0.7),
-        C: float = 0.1,
-        theta: float | None = None,
-        max_rounds: int = 7,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        memory_limit: float | None = None,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.bank = bank
-        self.balance = balance
-        self.C = C
-        self.theta = theta
-        self.max_rounds = max_rounds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.verbose = verbose
+    balance: Any = (0.3, 0.7)
+    C: float = 0.1
+    theta: float | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes labels to everyone
         """Divide the samples X into two clusters."""

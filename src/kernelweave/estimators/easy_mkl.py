@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from kernelweave.learners import MarginDistribution
 WEIGHING_TOL = 1e-9
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EasyMKLClassifier(TwoStepClassifier):
     r"""EasyMKL: kernels count by how far apart they hold the classes in one machine on their sum.
 
@@ -63,32 +65,7 @@ class EasyMKLClassifier(TwoStepClassifier):
 
     """
 
-    def __init__(
-        self,
-        bank: Any = None,
-        *,
-        learner: Any = None,
-        lam: float = 0.1,
-        tol: float = 1e-4,
-        class_weight: Any = None,
-        multiclass: str = "shared",
-        probability: bool = False,
-        memory_limit: float | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            bank,
-            learner=learner,
-            tol=tol,
-            class_weight=class_weight,
-            multiclass=multiclass,
-            probability=probability,
-            memory_limit=memory_limit,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.lam = lam
+    lam: float = 0.1
 
     @property
     def _learner(self) -> Any:

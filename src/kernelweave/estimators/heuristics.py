@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from threading import Event
 from typing import Any
@@ -70,6 +71,7 @@ class FHeuristicClassifier(TwoStepClassifier):
         return [accuracy_weights(np.maximum(a, 0.0), 0.0) for a in each]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PWMKClassifier(TwoStepClassifier):
     r"""Every kernel counts by the cross-validated accuracy it reaches alone; then one machine.
 
@@ -117,34 +119,8 @@ class PWMKClassifier(TwoStepClassifier):
 
     """
 
-    def __init__(
-        self,
-        bank: Any = None,
-        *,
-        learner: Any = None,
-        delta: float = 0.4,
-        cv: Any = 5,
-        tol: float = 1e-4,
-        class_weight: Any = None,
-        multiclass: str = "shared",
-        probability: bool = False,
-        memory_limit: float | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            bank,
-            learner=learner,
-            tol=tol,
-            class_weight=class_weight,
-            multiclass=multiclass,
-            probability=probability,
-            memory_limit=memory_limit,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.delta = delta
-        self.cv = cv
+    delta: float = 0.4
+    cv: Any = 5
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from kernelweave.methods.mixing import Mixture, contest, mix
 from kernelweave.solvers import Certificate
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LPBetaClassifier(BaselineClassifier):
     r"""LP-β: machines on single kernels, whose outputs are mixed with the largest soft margin.
 
@@ -78,34 +80,8 @@ class LPBetaClassifier(BaselineClassifier):
 
     """
 
-    def __init__(
-        self,
-        bank: Any = None,
-        *,
-        learner: Any = None,
-        nu: float = 0.5,
-        cv: Any = 5,
-        tol: float = 1e-4,
-        class_weight: Any = None,
-        multiclass: str = "shared",
-        probability: bool = False,
-        memory_limit: float | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            bank,
-            learner=learner,
-            tol=tol,
-            class_weight=class_weight,
-            multiclass=multiclass,
-            probability=probability,
-            memory_limit=memory_limit,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.nu = nu
-        self.cv = cv
+    nu: float = 0.5
+    cv: Any = 5
 
     def decision_function(self, X: Any) -> AnyArray:
         """Return one signed score per sample, or per sample and class beyond two classes."""

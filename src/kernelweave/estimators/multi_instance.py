@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ class KeyFit(BagFit):
     outcome: Outcome = field(repr=False)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MultiInstanceMKLClassifier(BagClassifier):
     r"""Multiple kernel learning from bags of instances with one label per bag.
 
@@ -95,40 +95,10 @@ class MultiInstanceMKLClassifier(BagClassifier):
 
     """
 
-    def __init__(
-        self,
-        bank: Any = None,
-        *,
-        ambiguity: str = "input",
-        C: float = 10.0,
-        theta: float | None = 1.2,
-        positive_share: float | None = None,
-        threshold: str = "cv",
-        cv: int = 3,
-        centering: Any = "auto",
-        class_weight: Any = None,
-        max_rounds: int = 7,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        memory_limit: float | None = None,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.bank = bank
-        self.ambiguity = ambiguity
-        self.C = C
-        self.theta = theta
-        self.positive_share = positive_share
-        self.threshold = threshold
-        self.cv = cv
-        self.centering = centering
-        self.class_weight = class_weight
-        self.max_rounds = max_rounds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.verbose = verbose
+    ambiguity: str = "input"
+    C: float = 10.0
+    theta: float | None = 1.2
+    positive_share: float | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

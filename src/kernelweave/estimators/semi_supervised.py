@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from kernelweave.methods.ambiguity import Balanced, MultiStart, Outcome, learn, 
 FOLDS = 3
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
     r"""Multiple kernel learning from labelled and unlabelled samples (−1 marks the unlabelled ones).
 
@@ -102,38 +104,13 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
 
     """
 
-    def __init__(
-        self,
-        bank: Any = None,
-        *,
-        C: float = 100.0,
-        C_unlabeled: float = 0.1,
-        theta: float | None = 1.2,
-        balance: Any = "auto",
-        centering: Any = "auto",
-        threshold: str = "zero",
-        class_weight: Any = None,
-        max_rounds: int = 7,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        memory_limit: float | None = None,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.bank = bank
-        self.C = C
-        self.C_unlabeled = C_unlabeled
-        self.theta = theta
-        self.balance = balance
-        self.centering = centering
-        self.threshold = threshold
-        self.class_weight = class_weight
-        self.max_rounds = max_rounds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.verbose = verbose
+    C: float = 100.0
+    C_unlabeled: float = 0.1
+    theta: float | None = 1.2
+    balance: Any = "auto"
+    centering: Any = "auto"
+    threshold: str = "zero"
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from samples X and their labels y, −1 where there is none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from threading import Event
 from typing import Any, ClassVar, Self
@@ -26,34 +27,23 @@ from kernelweave.learners import Hinge, Learner
 from kernelweave.solvers import Solver
 
 
+@dataclass(eq=False, repr=False)
 class BaselineClassifier(MKLClassifier):
     """What the baselines share: fewer parameters than `MKLClassifier`, and weights for all classes."""
 
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances, "learner": Hinge}
     dtype = "auto"
 
-    def __init__(
-        self,
-        bank: Any = None,
-        *,
-        learner: Any = None,
-        tol: float = 1e-4,
-        class_weight: Any = None,
-        multiclass: str = "shared",
-        probability: bool = False,
-        memory_limit: float | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.bank = bank
-        self.learner = learner
-        self.tol = tol
-        self.class_weight = class_weight
-        self.multiclass = multiclass
-        self.probability = probability
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    bank: Any = None
+    _: KW_ONLY
+    learner: Any = None
+    tol: float = 1e-4
+    class_weight: Any = None
+    multiclass: str = "shared"
+    probability: bool = False
+    memory_limit: float | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _check_parameters(self) -> None:
         check_number("tol", self.tol, above=0.0, below=1.0)

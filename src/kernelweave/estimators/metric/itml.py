@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ REASONS = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ITML(MahalanobisMetric):
     r"""Information-theoretic metric learning: a Mahalanobis metric from pairs, with a certificate.
 
@@ -90,26 +92,14 @@ class ITML(MahalanobisMetric):
 
     """
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 1.0,
-        prior: Any = "identity",
-        bounds: Any = None,
-        max_iter: int = 1000,
-        tol: float = 1e-7,
-        preprocessor: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.gamma = gamma
-        self.prior = prior
-        self.bounds = bounds
-        self.max_iter = max_iter
-        self.tol = tol
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-        self.verbose = verbose
+    gamma: float = 1.0
+    prior: Any = "identity"
+    bounds: Any = None
+    max_iter: int = 1000
+    tol: float = 1e-7
+    preprocessor: Any = None
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(self, pairs: Any, y: Any, privileged: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Learn the metric from pairs (n, 2, d) and y = ±1; ``sample_weight`` multiplies gamma per pair.

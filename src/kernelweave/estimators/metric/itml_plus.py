@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from kernelweave.estimators.parameters import check_choice, check_number
 from kernelweave.methods.logdet import MetricProblem, MetricResult, Space, distance_percentiles
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ITMLPlus(ITML):
     r"""ITML with privileged information: slacks are distances in a space known at training time only.
 
@@ -67,36 +68,10 @@ class ITMLPlus(ITML):
 
     """
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 1.0,
-        lam: float = 1.0,
-        kappa: float | None = 1.0,
-        prior: Any = "identity",
-        privileged_prior: Any = "identity",
-        bounds: Any = None,
-        projections: str = "corrected",
-        max_iter: int = 1000,
-        tol: float = 1e-7,
-        preprocessor: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            gamma=gamma,
-            prior=prior,
-            bounds=bounds,
-            max_iter=max_iter,
-            tol=tol,
-            preprocessor=preprocessor,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.lam = lam
-        self.kappa = kappa
-        self.privileged_prior = privileged_prior
-        self.projections = projections
+    lam: float = 1.0
+    kappa: float | None = 1.0
+    privileged_prior: Any = "identity"
+    projections: str = "corrected"
 
     def fit(self, pairs: Any, y: Any, privileged: Any = None, sample_weight: Any = None) -> Self:
         """Learn the metric from pairs (n, 2, d), y = ±1 and privileged features (n, 2, g) of the pairs.

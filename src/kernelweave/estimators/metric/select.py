@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from kernelweave.estimators.metric.itml import ITML
 from kernelweave.estimators.parameters import check_from_zero
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ITMLSelect(ITML):
     r"""ITML on the pairs that privileged features do not contradict.
 
@@ -50,30 +52,7 @@ class ITMLSelect(ITML):
 
     """
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 1.0,
-        drop: float = 0.1,
-        prior: Any = "identity",
-        bounds: Any = None,
-        max_iter: int = 1000,
-        tol: float = 1e-7,
-        preprocessor: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            gamma=gamma,
-            prior=prior,
-            bounds=bounds,
-            max_iter=max_iter,
-            tol=tol,
-            preprocessor=preprocessor,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.drop = drop
+    drop: float = 0.1
 
     def fit(self, pairs: Any, y: Any, privileged: Any = None, sample_weight: Any = None) -> Self:
         """Learn from pairs (n, 2, d), y = ±1 and privileged features as in `ITMLPlus.fit`."""
