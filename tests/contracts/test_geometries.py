@@ -1,6 +1,7 @@
 """What every geometry promises, by table."""
 
 import pickle
+from inspect import isabstract
 
 import numpy as np
 import pytest
@@ -42,7 +43,8 @@ def subclasses(cls):
 
 
 def test_every_geometry_has_a_row():
-    shipped = {cls for cls in subclasses(Geometry) if cls.__module__.startswith("kernelweave.")}
+    ours = {cls for cls in subclasses(Geometry) if cls.__module__.startswith("kernelweave.")}
+    shipped = {cls for cls in ours if not isabstract(cls)}
     exported = {
         value
         for name in package.__all__

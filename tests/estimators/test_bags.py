@@ -253,5 +253,5 @@ def test_errors_of_bags_say_what_would_work(Model):
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.5, "half"])
 def test_an_impossible_share_of_positives_is_refused(share):
     bags, y = witness_bags(8)
-    with pytest.raises(ValueError, match="positive_share must be above 0 and at most 1"):
+    with pytest.raises(ValueError, match="positive_share must be a number above 0 and at most 1"):
         MultiInstanceMKLClassifier(positive_share=share).fit(bags, y)

@@ -1,6 +1,7 @@
 """Every geometry with every learner, certified against a conic program that shares nothing with us."""
 
 import warnings
+from inspect import isabstract
 
 import numpy as np
 import pytest
@@ -65,8 +66,8 @@ def subclasses(cls):
 
 
 def test_every_geometry_has_a_row():
-    ours = {c for c in subclasses(Geometry) - {Geometry} if c.__module__.startswith("kernelweave.")}
-    assert ours == {type(geometry) for geometry, _ in GEOMETRIES}
+    ours = {c for c in subclasses(Geometry) if c.__module__.startswith("kernelweave.")}
+    assert {c for c in ours if not isabstract(c)} == {type(geometry) for geometry, _ in GEOMETRIES}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
