@@ -55,7 +55,7 @@ def test_two_views_whose_prices_differ_by_orders_of_magnitude_are_solved(C, C_b,
     y = np.where(views[0][:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
     Ks = [np.exp(-0.1 * ((X[:, None] - X[None]) ** 2).sum(axis=2)) for X in views]
     prices = Prices(np.full(n, C), np.full(n, C_b), np.full(n, D), epsilon)
-    machine, _ = solve_two_views(*Ks, y, prices, tol=1e-6)
+    machine = solve_two_views(*Ks, y, prices, tol=1e-6)
 
     u, b = [cp.Variable(n) for _ in Ks], cp.Variable(2)
     f = [K @ v + b[k] for k, (K, v) in enumerate(zip(Ks, u, strict=True))]

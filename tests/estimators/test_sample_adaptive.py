@@ -54,6 +54,7 @@ def test_without_flips_it_is_mkl_classifier(data, new, geometry, learner):
     assert same.patterns_.shape == (1, 5)
 
 
+@pytest.mark.filterwarnings("ignore:The switches still changed")
 @pytest.mark.parametrize("prior", [np.ones(5), np.ones((60, 5), dtype=int)], ids=["(M,)", "(n, M)"])
 def test_a_first_round_is_mkl_classifier_too(data, prior):
     model = adaptive(max_rounds=1, tol=1e-7, prior=prior).fit(data.X, data.y)

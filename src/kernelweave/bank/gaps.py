@@ -191,7 +191,8 @@ class GappedKernels:
         except IndexError:
             raise ValueError(
                 "Precomputed kernels that were fitted on samples with all views do not know the mean of the "
-                "samples, which stands for a missing one; fit SampleAdaptiveMKLClassifier, or impute them."
+                "samples, which stands for a missing one; fit SampleAdaptiveMKLClassifier, which centres "
+                "them, with max_flips above 0, or impute them."
             ) from None
         return np.asarray(
             LazyGrams(sources, len(self), self.n_samples).images(np.ones(self.n_samples)) / self.n_samples

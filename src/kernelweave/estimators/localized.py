@@ -234,7 +234,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Setting:
         setting = super()._read(X, y, sample_weight)
         features = gating_features(check_input(self, X, reset=False), self._gating.features)
-        self.scaler_ = StandardScaler().fit(features)
+        self.scaler_ = StandardScaler().fit(features, sample_weight=setting.weight)
         return GatedSetting(**vars(setting), features=self.scaler_.transform(features))
 
     def _store(self, setting: Setting, candidates: Sequence[MKLModel] = ()) -> Task:  # noqa: ARG002
@@ -271,7 +271,10 @@ class LocalizedMKLClassifier(MKLClassifier):
             n_restarts=self.n_restarts,
             rng=np.random.default_rng(seed),
             progress=watching(stop, progress),
+            stop=stop,
         )
+        if localized.result.stopped == "interrupted":
+            stop.set()
         intercept = np.atleast_1d(localized.result.machine.intercept)
         return SolvedLocally(localized.result, intercept, storage(task.kernels.stack), localized)
 
@@ -284,4 +287,5 @@ class LocalizedMKLClassifier(MKLClassifier):
         self.kernel_weights_ = self.local_weights_.mean(axis=-2)
         paths = [list(one.values) for one in found]
         self.objective_path_ = paths[0] if binary else paths
-        self.settled_ = all(one.converged for one in found)
+        # An interrupt is told of by itself.
+        self.settled_ = all(one.converged or one.result.stopped == "interrupted" for one in found)

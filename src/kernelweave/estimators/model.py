@@ -13,7 +13,7 @@ from joblib import effective_n_jobs
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.estimators.base import KernelEstimator
+from kernelweave.estimators.base import KernelEstimator, forget
 from kernelweave.estimators.inputs import as_bank, check_input, fit_bank
 from kernelweave.estimators.interrupt import interruptible, watching
 from kernelweave.estimators.parameters import check_count, check_number, check_part
@@ -59,6 +59,7 @@ class MKLModel(KernelEstimator):
         return learner.for_columns()
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        forget(self)
         task = self._prepare(X, y, sample_weight)
         solved = self._solve(task)
         self._keep(task, solved)

@@ -20,7 +20,8 @@ def read_privileged(privileged: Any, n_samples: int, *, pairwise: bool) -> tuple
     """
     if isinstance(privileged, Views):
         _require_rows(privileged.shape[0], n_samples)
-        return privileged, np.arange(n_samples)
+        places = _present(np.hstack([_missing(privileged[name]) for name in privileged.names]))
+        return (privileged if places.size == n_samples else privileged[places]), places
     if pairwise:
         return _matrices(privileged, n_samples)
     table = check_array(
@@ -37,7 +38,7 @@ def read_privileged(privileged: Any, n_samples: int, *, pairwise: bool) -> tuple
 
 
 def _matrices(privileged: Any, n_samples: int) -> tuple[AnyArray, Indices]:
-    is_list = isinstance(privileged, list | tuple) and np.ndim(privileged[0]) == 2
+    is_list = isinstance(privileged, list | tuple) and len(privileged) > 0 and np.ndim(privileged[0]) == 2
     stack = np.stack(privileged, axis=2) if is_list else np.asarray(privileged, dtype=np.float64)
     if stack.ndim not in (2, 3) or stack.shape[:2] != (n_samples, n_samples):
         raise ValueError(
@@ -49,6 +50,14 @@ def _matrices(privileged: Any, n_samples: int) -> tuple[AnyArray, Indices]:
     known = ~np.isnan(stack.reshape(n_samples, -1)).all(axis=1)
     places = _present(np.isnan(stack[:, known] if known.any() else stack).reshape(n_samples, -1))
     return stack[np.ix_(places, places)], places
+
+
+def _missing(view: Any) -> AnyArray:
+    """Return which rows of a view have no values at all, and which have some that are missing, by column."""
+    if issparse(view):
+        return np.zeros((view.shape[0], 1), dtype=bool)
+    unknown = np.isnan(np.asarray(view, dtype=np.float64))
+    return np.column_stack([unknown.any(axis=1), unknown.all(axis=1)])
 
 
 def _present(missing: AnyArray) -> Indices:

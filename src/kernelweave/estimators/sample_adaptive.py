@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Vector
@@ -213,8 +214,8 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         switches = self.switches_[None] if self.switches_.ndim == 2 else self.switches_
         on = switches[:, self.support_].transpose(0, 2, 1)
         coef = weights[:, :, None] * on * self.dual_coef_[:, None, :]
-        parts = contributions(self.bank_, X, coef, self.support_)
-        return parts * self.bank_.sees(X)[:, None, :] if hasattr(self.bank_, "sees") else parts
+        # A view that a sample lacks is that of the mean of the training samples, which centring puts at zero.
+        return contributions(self.bank_, X, coef, self.support_)
 
     def _each(self, value: Any) -> list[Any]:
         return [value] if self.classes_.size == 2 else value
@@ -320,6 +321,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         self.pattern_counts_ = patterns[0].counts if binary else [each.counts for each in patterns]
         rounds = [[] if a is None else list(a.rounds) for a in adapted]
         self.rounds_ = rounds[0] if binary else rounds
+        self.cut_off_ = any(a is not None and a.stopped == "max_rounds" for a in adapted)
         self.association_ = max(
             (
                 association(each | ~available, y)
@@ -330,6 +332,13 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
 
     def _warn(self) -> None:
         """Say so when the rounds were cut off, or when the switches tell the label."""
+        if self.cut_off_:
+            warnings.warn(
+                f"The switches still changed after max_rounds={self.max_rounds} rounds, the best of which is "
+                "kept; raise max_rounds or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         strongest = int(np.abs(self.association_).argmax())
         size = abs(float(self.association_[strongest]))
         if size >= TELLING and self.switches_.shape[-2] * size**2 >= BEYOND_CHANCE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from threading import Event
 from typing import Any, ClassVar, Self
@@ -16,14 +17,17 @@ from kernelweave.bank import KernelBank
 from kernelweave.bank.cross import scores
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.answers import KernelClassifier
+from kernelweave.estimators.base import forget
 from kernelweave.estimators.calibration import calibrate
 from kernelweave.estimators.inputs import as_bank, check_input
-from kernelweave.estimators.interrupt import interruptible
+from kernelweave.estimators.interrupt import interruptible, watching
 from kernelweave.estimators.parameters import check_count, check_from_zero, check_number
+from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
-from kernelweave.estimators.training import hold, warn_of_gap
+from kernelweave.estimators.training import hold, reason, warn_of_gap
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.methods.svm_2k import Prices, TwoViewMachine, solve_two_views
+from kernelweave.solvers import Progress
 
 
 def two_kernels() -> KernelBank:
@@ -63,6 +67,8 @@ class SVM2K(KernelClassifier):
         Most bytes for the stored kernels; None is 80 % of what is free.
     n_jobs : int or None, default=None
         Threads over the classes, or of the linear algebra; None is 1, −1 is all.
+    verbose : int, default=0
+        1 shows progress while it lasts, 2 leaves it on the screen.
 
     Attributes
     ----------
@@ -108,6 +114,7 @@ class SVM2K(KernelClassifier):
         probability: bool = False,
         memory_limit: float | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.bank = bank
         self.C = C
@@ -120,6 +127,7 @@ class SVM2K(KernelClassifier):
         self.probability = probability
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn both machines from samples X and their labels y."""
@@ -127,6 +135,7 @@ class SVM2K(KernelClassifier):
         if self.probability:
             calibrate(self, X, y, sample_weight)
             return self
+        forget(self)
         X = check_input(self, X, reset=True)
         fitted = as_bank(self.part("bank")).fit(X)
         if len(fitted) != 2:
@@ -135,15 +144,16 @@ class SVM2K(KernelClassifier):
         classes, index = encode_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, self.class_weight, classes, index)
         Y = signs(index, classes.size)
-        solved = self._solve(fitted, Y, weight)
+        solved = self._solve(fitted, Y, weight, classes)
         self.classes_ = classes
         self.bank_ = fitted.for_prediction()
         self.kernel_names_ = fitted.names
         self.kernel_weights_ = np.full(2, 0.5)
-        self._keep([machine for machine, _ in solved])
-        self.n_iter_ = max(steps for _, steps in solved)
-        worst = max(self.certificates_, key=lambda certificate: certificate.relative_gap)
-        warn_of_gap(worst, self.tol, "no further descent was found; raise tol, or scale the kernels")
+        self._keep(solved)
+        self.n_iter_ = max(machine.steps for machine in solved)
+        worst = max(solved, key=lambda machine: machine.certificate.relative_gap)
+        if worst.stopped != "converged":
+            warn_of_gap(worst.certificate, self.tol, reason(worst.stopped, worst.steps))
         return self
 
     def view_decisions(self, X: Any) -> AnyArray:
@@ -169,7 +179,9 @@ class SVM2K(KernelClassifier):
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
         check_from_zero("epsilon", self.epsilon)
 
-    def _solve(self, fitted: FittedKernels, Y: Matrix, weight: Vector) -> list[tuple[TwoViewMachine, int]]:
+    def _solve(
+        self, fitted: FittedKernels, Y: Matrix, weight: Vector, classes: AnyArray
+    ) -> list[TwoViewMachine]:
         n_jobs = effective_n_jobs(self.n_jobs)
         stack = hold(
             fitted,
@@ -181,13 +193,17 @@ class SVM2K(KernelClassifier):
             for_many=False,
         )
         K_a, K_b = (stack.combine(row) for row in np.eye(2))
-        with blas_threads(n_jobs if Y.shape[1] == 1 else 1):
-            jobs = [partial(self._train, K_a, K_b, y, weight) for y in Y.T]
+        with gap_bars(self.verbose, "step") as bars, blas_threads(n_jobs if Y.shape[1] == 1 else 1):
+            names = ["both views"] if Y.shape[1] == 1 else [f"class {label}" for label in classes]
+            jobs = [
+                partial(self._train, K_a, K_b, y, weight, bars(name, self.tol))
+                for y, name in zip(Y.T, names, strict=True)
+            ]
             return interruptible(jobs, n_jobs)
 
     def _train(
-        self, K_a: Matrix, K_b: Matrix, y: Vector, weight: Vector, _: Event
-    ) -> tuple[TwoViewMachine, int]:
+        self, K_a: Matrix, K_b: Matrix, y: Vector, weight: Vector, progress: Progress | None, stop: Event
+    ) -> TwoViewMachine:
         """Solve one binary problem on the samples that have any weight."""
         used = np.flatnonzero(weight > 0.0)
         C_b = self.C if self.C_b is None else self.C_b
@@ -195,10 +211,14 @@ class SVM2K(KernelClassifier):
         prices = Prices(self.C * price, C_b * price, self.D * price, self.epsilon)
         if used.size < y.size:
             K_a, K_b = K_a[np.ix_(used, used)], K_b[np.ix_(used, used)]
-        machine, steps = solve_two_views(K_a, K_b, y[used], prices, self.tol, max_iter=self.max_iter)
+        machine = solve_two_views(
+            K_a, K_b, y[used], prices, self.tol, self.max_iter, watching(stop, progress)
+        )
+        if machine.stopped == "interrupted":
+            stop.set()
         coef = np.zeros((y.size, 2))
         coef[used] = machine.coef
-        return TwoViewMachine(coef, machine.intercept, machine.certificate), steps
+        return replace(machine, coef=coef)
 
     def _keep(self, machines: list[TwoViewMachine]) -> None:
         coef = np.array([machine.coef.T for machine in machines])

@@ -15,6 +15,7 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.answers import KernelClassifier
+from kernelweave.estimators.base import forget
 from kernelweave.estimators.calibration import calibrate
 from kernelweave.estimators.inputs import PRECOMPUTED, as_bank, check_input, is_precomputed
 from kernelweave.estimators.interrupt import interruptible, watching
@@ -157,6 +158,7 @@ class SVMPlusClassifier(KernelClassifier):
         if self.probability:
             calibrate(self, X, y, sample_weight, privileged=privileged)
             return self
+        forget(self)
         X = check_input(self, X, reset=True)
         fitted = as_bank(self.bank).fit(X)
         classes, index = encode_labels(y, fitted.n_samples)
@@ -197,9 +199,9 @@ class SVMPlusClassifier(KernelClassifier):
         corrected = np.zeros(n, dtype=bool)
         self.privileged_names_: tuple[str, ...] = ()
         decision = self._held(fitted, n_threads)
+        bank = as_kernels("privileged_kernel", self.part("privileged_kernel"))
         if privileged is None:
             return decision, TwoSpaces(decision, None, np.flatnonzero(corrected), self.lam), corrected
-        bank = as_kernels("privileged_kernel", self.part("privileged_kernel"))
         rows, places = read_privileged(privileged, n, pairwise=is_precomputed(bank))
         if not places.size:
             return decision, TwoSpaces(decision, None, places, self.lam), corrected

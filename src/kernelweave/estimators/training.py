@@ -178,7 +178,7 @@ def warn_of_gap(certificate: Certificate, tol: float, why: str) -> None:
 def reason(stopped: str, n_iter: int) -> str:
     """Return in words why a walk stopped above its tolerance, and what to do."""
     return {
-        "max_iter": f"max_iter={n_iter} machines were solved; raise max_iter or tol",
+        "max_iter": f"max_iter={n_iter} is reached; raise max_iter or tol",
         "stalled": "no further descent was found; raise tol, or scale the kernels to similar size",
         "rounding": "rounding hides the rest; use dtype='float64', raise tol, or scale the kernels",
         "interrupted": "it was interrupted; the best weights so far are kept",

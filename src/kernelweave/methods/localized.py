@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from threading import Event
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
@@ -72,6 +73,7 @@ def localize(
     n_restarts: int,
     rng: np.random.Generator,
     progress: Progress | None = None,
+    stop: Event | None = None,
 ) -> Localized:
     r"""Learn the gating from even weights and from random ones, and return the best of them.
 
@@ -85,6 +87,7 @@ def localize(
     n_restarts : random starts beside the even one.
     rng : for the random starts.
     progress : called after every machine of the final fit.
+    stop : once set, no further step is taken.
 
     Notes
     -----
@@ -95,17 +98,24 @@ def localize(
     y = np.ascontiguousarray(problem.y, dtype=np.float64)
     size = problem.bank.n_kernels, Z.shape[1]
     best: Descent | None = None
+    stop = Event() if stop is None else stop
     for start in range(n_restarts + 1):
         flat = np.zeros(size) if start == 0 else rng.normal(0.0, SPREAD / np.sqrt(size[1]), size)
         value = GatedValue(problem.bank, y, problem.learner, gating, Z, problem.weight, SHARE * tol)
-        found = _descend(value, flat.ravel(), tol, max_iter)
+        found = _descend(value, flat.ravel(), tol, max_iter, stop)
         if best is None or found.values[-1] < best.values[-1]:
             best = found
+        if stop.is_set():
+            break
     assert best is not None
     weights = value.weights(best.flat)
     grams = localised(problem.bank, weights.T)
     final = Problem(grams, y, problem.learner, LpBall(np.inf), problem.weight)  # every weight 1
-    result = BlockDescent(tol=SHARE * tol).run(final, progress=progress)
+    result = BlockDescent(tol=SHARE * tol).run(final, progress=None if stop.is_set() else progress)
+    if stop.is_set():
+        result = replace(result, stopped="interrupted")
+    elif result.certificate.relative_gap <= tol:  # the share was for the slopes on the way
+        result = replace(result, stopped="converged")
     return Localized(best.flat.reshape(size), weights, result, best.values, best.converged)
 
 
@@ -118,18 +128,27 @@ class Descent:
     converged: bool
 
 
-def _descend(value: GatedValue, flat: Vector, tol: float, max_iter: int) -> Descent:
-    values = [value(flat)[0]]
+def _descend(value: GatedValue, flat: Vector, tol: float, max_iter: int, stop: Event) -> Descent:
+    """Follow the slope from one start; an interrupt ends it where it is, and sets the event."""
+    values, reached = [value(flat)[0]], flat
 
     def note(intermediate_result: OptimizeResult) -> None:
+        nonlocal reached
         values.append(float(intermediate_result.fun))
+        reached = intermediate_result.x.copy()
+        if stop.is_set():
+            raise StopIteration
 
-    found = minimize(
-        value,
-        flat,
-        jac=True,
-        method="L-BFGS-B",
-        callback=note,
-        options={"maxiter": max_iter, "ftol": tol},
-    )
-    return Descent(found.x, (*values, float(found.fun)), found.nit < max_iter)
+    try:
+        found = minimize(
+            value,
+            flat,
+            jac=True,
+            method="L-BFGS-B",
+            callback=note,
+            options={"maxiter": max_iter, "ftol": tol},
+        )
+    except KeyboardInterrupt:
+        stop.set()
+        return Descent(reached, tuple(values), False)
+    return Descent(found.x, (*values, float(found.fun)), found.nit < max_iter and not stop.is_set())

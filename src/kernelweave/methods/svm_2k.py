@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -15,6 +16,8 @@ from kernelweave.learners.machine import Machine
 from kernelweave.methods.interior_point import Iterate, interior_point
 from kernelweave.methods.parallel_sum import eliminate, low_rank_factor
 from kernelweave.solvers.certificate import Certificate
+from kernelweave.solvers.problem import Progress
+from kernelweave.solvers.result import Record
 
 MAX_STEPS = 100
 # Rounds of exact steps in one intercept after the other, from those the interior point hands over.
@@ -26,11 +29,13 @@ WORTH, PATIENCE, CLOSE = 0.7, 6, 0.1
 
 @dataclass(frozen=True)
 class TwoViewMachine:
-    """Coefficients and intercepts of both views, by column, and bounds of the optimum."""
+    """Coefficients and intercepts of both views, by column, bounds of the optimum, and how the walk ended."""
 
     coef: Matrix = field(repr=False)
     intercept: Vector
     certificate: Certificate
+    steps: int = 0
+    stopped: str = "converged"
 
 
 @dataclass(frozen=True)
@@ -187,14 +192,17 @@ def solve_two_views(
     prices: Prices,
     tol: float,
     max_iter: int | None = None,
-) -> tuple[TwoViewMachine, int]:
-    """Return SVM-2K on two kernels, to the relative gap ``tol`` or as far as it goes, and the steps taken."""
+    progress: Progress | None = None,
+) -> TwoViewMachine:
+    """Return SVM-2K on two kernels, to the relative gap ``tol`` or as far as it goes."""
     program = TwoViewProgram(K_a, K_b, np.asarray(y, dtype=np.float64), prices)
     best: list[TwoViewMachine] = []
-    idle = 0
+    began = time.perf_counter()
+    idle, steps, most = 0, -1, MAX_STEPS if max_iter is None else max_iter
 
     def finished(at: Iterate) -> bool:
-        nonlocal idle
+        nonlocal idle, steps
+        steps += 1
         # Variables on their way to a bound are put there: of a product that vanishes, the factor that does.
         scale = float(program.upper.mean())
         x = np.where(at.x > scale * at.low, at.x, 0.0)
@@ -206,7 +214,19 @@ def solve_two_views(
         idle = 0 if far or gap < WORTH * best[0].certificate.gap else idle + 1
         if not best or gap < best[0].certificate.gap:
             best[:] = [machine]
+        if progress is not None:
+            progress(Record(best[0].certificate, time.perf_counter() - began, 2))
         return best[0].certificate.relative_gap <= tol or idle >= PATIENCE
 
-    steps = interior_point(program, *program.start(), finished, max_iter or MAX_STEPS)
-    return best[0], steps
+    stopped = "stalled"
+    try:
+        interior_point(program, *program.start(), finished, most)
+    except KeyboardInterrupt:
+        if not best:  # nothing to hand back yet
+            raise
+        stopped = "interrupted"
+    if best[0].certificate.relative_gap <= tol:
+        stopped = "converged"
+    elif stopped == "stalled" and steps >= most:
+        stopped = "max_iter"
+    return replace(best[0], steps=steps, stopped=stopped)

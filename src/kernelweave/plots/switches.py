@@ -90,8 +90,8 @@ class SwitchesDisplay(Display):
             )
         switches, weights = estimator.switches_, estimator.kernel_weights_
         available = getattr(estimator.bank_, "available", None)
-        if switches.ndim == 3:
-            place = 0 if label is None else _place(estimator.classes_, label)
+        place = 0 if label is None else _place(estimator.classes_, label)
+        if switches.ndim == 3:  # two classes share theirs
             switches, weights = switches[place], weights[place]
         if order:
             rows = np.lexsort(switches.T[::-1])
