@@ -29,7 +29,7 @@ MAY_IMPORT = {
     },
     "demo": {"bank", "estimators", "geometry", "kernels", "learners", "solvers"},
     "io": {"kernels", "gram", "bank", "geometry", "learners", "solvers", "methods", "estimators"},
-    "explain": {"bank", "estimators"},
+    "explain": {"bank", "estimators", "evaluation"},
     "command": {"kernels", "bank", "geometry", "learners", "estimators", "presets", "io", "evaluation"},
     "cli": {"demo", "experiments", "command"},
     "__main__": {"cli"},
