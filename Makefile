@@ -14,14 +14,14 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[io,report]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
 
-## demo: train on breast cancer's three views, compare with the usual baselines
+## demo: train on breast cancer's three views, compare with the usual baselines, write kernelweave-report.html
 demo: $(VENV)/.installed
 	$(BIN)/kernelweave demo
 

@@ -28,11 +28,13 @@ MISTAKES = (ValueError, OSError, ImportError, MemoryError)
 @app.command()
 def demo(
     splits: Annotated[int, typer.Option(min=2, help="Number of random 70/30 splits.")] = 5,
+    report: Annotated[Path, typer.Option(help="The page to write.")] = Path("kernelweave-report.html"),
 ) -> None:
-    """Train on breast cancer's three views and compare with the usual baselines on the same splits."""
-    from kernelweave.demo import run
+    """Train on breast cancer's three views, compare with the usual baselines, write a report."""
+    from kernelweave import demo
 
-    run(splits)
+    with _one_sentence(f"stopped; {report} was not written.", MISTAKES):
+        demo.run(splits, report=report)
 
 
 @app.command()
@@ -99,22 +101,31 @@ def fit(
     method: Annotated[str, typer.Option(help="A published method by name.")] = "simple_mkl",
     bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
     cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    report: Annotated[Path | None, typer.Option(help="An HTML page about the model to write.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
 ) -> None:
     """Learn a model from CSV, Parquet or NPZ files and write it to a file."""
     from rich.console import Console
 
     from kernelweave.command import saying, work
+    from kernelweave.command.waiting import fits_bar
 
     console = Console()
     verbose = int(console.is_terminal and not as_json)
     with _one_sentence(f"stopped; {model} was not written.", MISTAKES):
         request = work.Request(data, target, view or (), identity, task, method, bank, cost, verbose)
-        told = work.fit(request, model)
-        if as_json:
-            typer.echo(json.dumps(told, ensure_ascii=False))
-        else:
+        told, fitted = work.fit(request, model, report)
+        if not as_json:
             saying.say_fit(console, told)
+    if report is not None:
+        with _one_sentence(f"stopped; {model} is written, {report} is not.", MISTAKES):
+            with fits_bar(console.is_terminal and not as_json) as begin:
+                work.report(fitted, told, report, begin)
+            told["report"] = str(report)
+            if not as_json:
+                console.print(f"Report written to {report}; it opens in any browser.", markup=False)
+    if as_json:
+        typer.echo(json.dumps(told, ensure_ascii=False))
 
 
 @app.command()
