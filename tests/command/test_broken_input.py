@@ -9,8 +9,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.command.typed import frame, run
 
-from kernelweave.command import work
-
 pytest.importorskip("skops")
 GOOD = frame()
 
@@ -148,20 +146,6 @@ def test_a_full_disk_is_one_sentence(fitted, monkeypatch):
     is_one_sentence(run("predict", fitted / "m.kw", fitted / "t.csv", "--out", fitted / "p.csv"), "No space")
     assert (fitted / "m.kw").read_bytes() == before
     assert sorted(p.name for p in fitted.iterdir()) == ["m.kw", "t.csv"]
-
-
-def test_a_disk_that_fills_up_at_the_report_is_one_sentence(tmp_path, monkeypatch):
-    GOOD.to_csv(tmp_path / "t.csv", index=False)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(work, "write_report", lambda *_, **__: (tmp_path / "m.kw").stat() and full())
-    words = [tmp_path / "t.csv", "--target", "label", "--model", tmp_path / "m.kw"]
-    result = run("fit", *words, "--report", tmp_path / "r.html")
-    assert result.exit_code == 2
-    assert result.stderr.strip() == "kernelweave: [Errno 28] No space left on device"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.kw", "t.csv"]
 
 
 def test_another_file_is_not_replaced_by_a_report(tmp_path):

@@ -16,18 +16,9 @@ pytest.importorskip("jinja2")
 @pytest.fixture
 def words(tmp_path):
     frame(40).to_csv(tmp_path / "t.csv", index=False)
-    return [
-        "fit",
-        tmp_path / "t.csv",
-        "--target",
-        "label",
-        "--id",
-        "key",
-        "--view",
-        "a=a1,a2",
-        "--view",
-        "b=b*",
-    ] + [*("--bank", "linear", "--model", tmp_path / "m.kw", "--report", tmp_path / "r.html")]
+    views = ["--view", "a=a1,a2", "--view", "b=b*", "--bank", "linear"]
+    out = ["--model", tmp_path / "m.kw", "--report", tmp_path / "r.html"]
+    return ["fit", tmp_path / "t.csv", "--target", "label", "--id", "key", *views, *out]
 
 
 def test_the_page_tells_of_the_files_the_columns_and_the_rows(words, tmp_path):
@@ -63,3 +54,20 @@ def test_ctrl_c_during_the_report_keeps_the_model_and_says_so(words, tmp_path, m
     assert len(fits) == 3
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.kw", "t.csv"]
     assert load(tmp_path / "m.kw")[-1].kernel_weights_.shape == (2,)
+
+
+def test_a_disk_that_fills_up_at_the_report_keeps_the_model(words, tmp_path, monkeypatch):
+    calls, sync = [], os.fsync
+
+    def full(number):
+        calls.append(number)
+        if len(calls) > 1:
+            raise OSError(28, "No space left on device")
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = run(*words)
+    assert done.exit_code == 2
+    sentence = f"kernelweave: {tmp_path / 'r.html'} cannot be written: No space left on device."
+    assert done.stderr.strip() == sentence
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.kw", "t.csv"]

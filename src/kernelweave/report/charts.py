@@ -78,8 +78,10 @@ def _tidied(svg: str, name: str, title: str) -> str:
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", LINK[1:].partition("}")[0])
     root = ElementTree.fromstring(svg)
-    for element in root.findall(f"{{{SVG}}}metadata"):
-        root.remove(element)
+    for parent in list(root.iter()):  # a style inside a drawing would be one for the whole page
+        for tag in ("metadata", "style"):
+            for element in parent.findall(f"{{{SVG}}}{tag}"):
+                parent.remove(element)
     for element in root.iter():
         _recolour(element)
         if "id" in element.attrib:
