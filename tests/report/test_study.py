@@ -124,6 +124,36 @@ def test_what_a_method_cannot_give_has_its_reason():
     assert len(found.contest.scores) == 4
 
 
+def test_rows_without_a_label_are_never_tested():
+    few = np.where(np.arange(80) % 2, -1, (TWO == "yes").astype(int))
+    model = kw.SemiSupervisedMKLClassifier(KernelBank.per_view([Linear()], views=VIEWS), C=1.0, max_rounds=2)
+    found = study(model.fit(X, few), X, few, cv=2, n_resamples=2)
+    told = np.flatnonzero(few >= 0)
+    np.testing.assert_array_equal(found.held.tested, told)
+    assert found.confusion.sum() == 40
+    assert set(found.doubt.rows) <= set(told)
+    assert len(found.contest.scores) == 4
+    folds = StratifiedKFold(2, shuffle=True, random_state=0)
+    average = kw.MKLClassifier(KernelBank.per_view([Linear()], views=VIEWS), geometry=Uniform())
+    expected = cross_val_score(average, X[told], few[told], cv=folds)
+    np.testing.assert_allclose(found.contest.scores["average kernel"], expected)
+    costs = leave_view_out(model, X, few, cv=2)
+    np.testing.assert_allclose(costs.scores, found.contest.scores["this model"])
+
+
+def test_bags_meet_the_set_kernel():
+    bags = [rng.normal(size=(3, 2)) + 4.0 * (k % 2) * np.eye(3)[:, :1] for k in range(24)]
+    y = np.arange(24) % 2
+    found = study(kw.MultiInstanceMKLClassifier().fit(bags, y), bags, y, cv=2, n_resamples=2)
+    assert len(found.contest.scores) == 4
+    average = kw.SetKernelMKLClassifier(geometry=Uniform())
+    folds = StratifiedKFold(2, shuffle=True, random_state=0)
+    whole = kw.Bags(np.vstack(bags), np.repeat(np.arange(24), 3))
+    expected = cross_val_score(average, whole, y, cv=folds)
+    np.testing.assert_allclose(found.contest.scores["average kernel"], expected)
+    assert "not a sum over kernels" in found.reasons["doubt"]
+
+
 @pytest.mark.parametrize(
     ("model", "param", "now"),
     [

@@ -90,14 +90,16 @@ def compare(
     models = candidates(request, told, methods or USUAL)
     contest = Contest(_splits(X, y, told["task"], folds, repeats), folds)
     tick = begin(len(models) * len(contest.splits))
+    finished = 0
     with warnings.catch_warnings(record=True) as caught, remembered_interrupt() as pressed:
         warnings.simplefilter("always")
         try:
             for name, model in models.items():
                 contest.scores[name] = _score(model, X, y, contest.splits, partial(tick, name), pressed)
+                finished = len(caught)  # what an unfinished method warned of does not matter
         except KeyboardInterrupt:
             contest.stopped = True
-    contest.notes = [*told["notes"], *unique_sentences(caught)]
+    contest.notes = [*told["notes"], *unique_sentences(caught[:finished])]
     return contest, told
 
 

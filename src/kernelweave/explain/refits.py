@@ -14,6 +14,9 @@ from kernelweave._typing import AnyArray, Indices
 from kernelweave.bank.chosen import ChosenBank
 from kernelweave.bank.cross import n_rows
 from kernelweave.estimators.inputs import as_bank, as_one_array, is_precomputed
+from kernelweave.estimators.partial_labels import unlabelled
+from kernelweave.estimators.semi_supervised import SemiSupervisedMKLClassifier
+from kernelweave.explain.contributions import unwrapped
 
 Split = tuple[Indices, Indices]
 
@@ -42,18 +45,33 @@ def with_kernels(model: Any, X: Any, kernels: Sequence[int]) -> tuple[Any, Any]:
     return clone(model).set_params(**{f"{where}bank": ChosenBank(as_bank(bank), list(kernels))}), X
 
 
+def without_label(model: Any, y: AnyArray) -> AnyArray:
+    """Return which rows have no label, where the model learns from such rows."""
+    semi = isinstance(unwrapped(model)[0], SemiSupervisedMKLClassifier)
+    return unlabelled(y) if semi else np.zeros(len(y), dtype=bool)
+
+
 def cut(model: Any, X: Any, y: Any, folds: int, random_state: Any) -> list[Split]:
-    """Return the splits of a cross-validation, each class in every fold; a rare class means fewer folds."""
+    """Return the splits of a cross-validation, each class in every fold; a rare class means fewer folds.
+
+    Rows without a label are always trained on and never tested.
+    """
     y = np.asarray(y)
+    if len(y) != n_rows(X):
+        raise ValueError(f"X has {n_rows(X)} rows and y has {len(y)}; they must agree.")
+    nameless = without_label(model, y)
+    told, others = np.flatnonzero(~nameless), np.flatnonzero(nameless)
     if is_regressor(model):
-        folds = min(folds, len(y) // 2)
-        splitter: Any = KFold(max(folds, 2), shuffle=True, random_state=random_state)
+        splitter: Any = KFold(max(min(folds, len(y) // 2), 2), shuffle=True, random_state=random_state)
     else:
-        counts = np.unique(y, return_counts=True)[1]
+        counts = np.unique(y[told], return_counts=True)[1]
         if counts.min() < 2:
             raise ValueError("Cross-validation needs two samples or more of every class.")
         splitter = StratifiedKFold(min(folds, int(counts.min())), shuffle=True, random_state=random_state)
-    return list(splitter.split(np.zeros(n_rows(X)), y))
+    return [
+        (np.sort(np.concatenate([told[train], others])), told[test])
+        for train, test in splitter.split(np.zeros(len(told)), y[told])
+    ]
 
 
 def rows_of(model: Any, X: Any, y: Any, split: Split) -> tuple[Any, AnyArray, Any, AnyArray]:

@@ -12,6 +12,8 @@ from sklearn.pipeline import Pipeline
 
 from kernelweave.bank import KernelBank
 from kernelweave.bank.chosen import ChosenBank
+from kernelweave.estimators.bag_baselines import SetKernelMKLClassifier
+from kernelweave.estimators.bag_classifier import BagClassifier
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.inputs import as_bank, is_precomputed
 from kernelweave.estimators.model import MKLModel
@@ -77,6 +79,8 @@ def _ending_in(model: Any, machine: Any) -> Any:
 
 def _machine(fitted: Any, bank: Any, geometry: Any) -> Any:
     """Return a machine of the model's loss over a bank, with weights that are not learnt."""
+    if isinstance(fitted, BagClassifier):
+        return SetKernelMKLClassifier(bank, C=fitted.C, geometry=geometry)
     regression = is_regressor(fitted)
     kind: Any = MKLRegressor if regression else MKLClassifier
     if isinstance(fitted, MKLModel):

@@ -23,7 +23,7 @@ BINS, FEWEST = 10, 5
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Answers for every row by the model fitted to the folds without it."""
+    """Answers for every row by the model fitted to the folds without it; rows without a label have none."""
 
     splits: Sequence[Split] = field(repr=False)
     models: Sequence[Any] = field(repr=False)
@@ -31,6 +31,11 @@ class HeldOut:
     fold: Indices = field(repr=False)
     predictions: AnyArray = field(repr=False)
     values: AnyArray = field(repr=False)
+
+    @property
+    def tested(self) -> Indices:
+        """The rows that were held out once."""
+        return np.flatnonzero(self.fold >= 0)
 
     @property
     def margins(self) -> Vector:
@@ -70,7 +75,7 @@ def score(model: Any, X: Any, y: Any) -> float:
 def held_out(model: Any, X: Any, y: AnyArray, splits: Sequence[Split], tick: Tick) -> HeldOut:
     """Fit the model to all folds but one, for each, and ask it about that one."""
     n = len(y)
-    fold = np.zeros(n, dtype=np.intp)
+    fold = np.full(n, -1, dtype=np.intp)
     predictions = np.empty(n, dtype=y.dtype if y.dtype != object else object)
     values: AnyArray | None = None
     models, scores = [], []
@@ -89,7 +94,8 @@ def held_out(model: Any, X: Any, y: AnyArray, splits: Sequence[Split], tick: Tic
 
 def confusion(held: HeldOut, y: AnyArray, classes: AnyArray) -> AnyArray:
     """Return how many rows of each class (rows) were taken for which (columns)."""
-    return np.asarray(confusion_matrix(y, held.predictions, labels=classes))
+    rows = held.tested
+    return np.asarray(confusion_matrix(y[rows], held.predictions[rows], labels=classes))
 
 
 def calibration(held: HeldOut, y: AnyArray, classes: AnyArray) -> Calibration | None:
@@ -98,13 +104,14 @@ def calibration(held: HeldOut, y: AnyArray, classes: AnyArray) -> Calibration | 
     The sigmoid of a fold is fitted to the other folds' held-out values. With two classes the probability is
     that of the second one, with more that of the predicted class.
     """
-    if len(y) < 2 * FEWEST or any(len(np.unique(y[held.fold != k])) < len(classes) for k in set(held.fold)):
+    y, fold, D = y[held.tested], held.fold[held.tested], held.values[held.tested]
+    if len(y) < 2 * FEWEST or any(len(np.unique(y[fold != k])) < len(classes) for k in set(fold)):
         return None
-    D = held.values.reshape(len(y), -1)
+    D = D.reshape(len(y), -1)
     spread = D.std(axis=0)
     D = D / np.where(spread > 0.0, spread, 1.0)
     machine = LogisticRegression(C=100.0, max_iter=1000)
-    P = cross_val_predict(machine, D, y, cv=PredefinedSplit(held.fold), method="predict_proba")
+    P = cross_val_predict(machine, D, y, cv=PredefinedSplit(fold), method="predict_proba")
     if len(classes) == 2:
         sure, came, of = P[:, 1], y == classes[1], f"probability of {classes[1]}"
     else:
@@ -124,11 +131,9 @@ def doubt(model: Any, held: HeldOut, X: Any, y: AnyArray, classes: AnyArray | No
     With two classes contributions add up to the decision value, with more to the lead of the first class over
     the second. Of a regressor these are the rows with the largest errors.
     """
-    if classes is None:
-        order = np.argsort(-np.abs(held.predictions - y), kind="stable")
-    else:
-        order = np.argsort(held.margins, kind="stable")
-    rows = order[:count]
+    tested = held.tested
+    keys = held.margins if classes is not None else -np.abs(held.predictions - y)
+    rows = tested[np.argsort(keys[tested], kind="stable")[:count]]
     parts, rest, against = [], [], []
     names: tuple[str, ...] = ()
     views: tuple[str, ...] = ()

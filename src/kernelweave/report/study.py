@@ -11,14 +11,16 @@ import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.bank.bags import as_bags
 from kernelweave.bank.cross import n_rows
+from kernelweave.estimators.bag_classifier import BagClassifier
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.inputs import as_one_array
 from kernelweave.estimators.model import MKLModel
 from kernelweave.explain import ViewCosts, WeightStability, contributions, weight_stability
 from kernelweave.explain.contributions import unwrapped
 from kernelweave.explain.leaving_out import kernels_by_view
-from kernelweave.explain.refits import cut, has_bank, rows_of, with_kernels
+from kernelweave.explain.refits import cut, has_bank, rows_of, with_kernels, without_label
 from kernelweave.report.baselines import baselines, best
 from kernelweave.report.held_out import (
     Calibration,
@@ -93,17 +95,18 @@ def study(
 ) -> Study:
     """Find out all that a report tells of a fitted model; ``begin`` hears how many steps there will be."""
     require_reportable(model)
-    X, y = as_one_array(X), np.asarray(y)
     machine = best(unwrapped(model)[0])
+    X, y = samples_of(machine, X), np.asarray(y)
+    nameless = without_label(model, y)
     splits = cut(model, X, y, cv, random_state)
     views = kernels_by_view(machine)
     left_out = views if 2 <= len(views) <= MOST_VIEWS else {}
-    rivals = {} if contest is not None else baselines(model, machine, y)
+    rivals = {} if contest is not None else baselines(model, machine, y[~nameless])
     tick = begin(len(splits) * (2 + len(rivals) + len(left_out)) + 3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         held = held_out(model, X, y, splits, tick)
-        share = float(np.mean([len(test) / len(y) for _, test in splits]))
+        share = float(np.mean([len(test) / (~nameless).sum() for _, test in splits]))
         if contest is None:
             contest = Contest({THIS: held.scores.tolist()}, share, f"{len(splits)}-fold cross-validation")
         weights = np.atleast_2d(machine.kernel_weights_).mean(axis=0)
@@ -148,6 +151,11 @@ def require_reportable(model: Any) -> None:
     best(machine)._require_fit()
 
 
+def samples_of(machine: Any, X: Any) -> Any:
+    """Return samples that can be split: bags as `Bags`, kernel matrices as one array, others as they are."""
+    return as_bags(X) if isinstance(machine, BagClassifier) else as_one_array(X)
+
+
 def _meet(found: Study, rivals: Mapping[str, Any], X: Any, tick: Tick) -> None:
     """Score the baselines on the same splits."""
     scores = dict(found.contest.scores)
@@ -163,7 +171,10 @@ def _scores(name: str, model: Any, X: Any, found: Study, tick: Tick) -> list[flo
     scores = []
     for split in found.held.splits:
         tick(name)
-        X_train, y_train, X_test, y_test = rows_of(model, X, found.y, split)
+        train, test = split
+        if not without_label(model, found.y).any():  # it learns from labels alone
+            train = train[~without_label(found.model, found.y)[train]]
+        X_train, y_train, X_test, y_test = rows_of(model, X, found.y, (train, test))
         scores.append(score(clone(model).fit(X_train, y_train), X_test, y_test))
     return scores
 

@@ -12,9 +12,12 @@ from sklearn.base import is_regressor
 
 from kernelweave.bank.cross import n_rows
 from kernelweave.errors import DataError
+from kernelweave.explain.contributions import unwrapped
+from kernelweave.explain.refits import without_label
 from kernelweave.io import written_whole
+from kernelweave.report.baselines import best
 from kernelweave.report.held_out import Tick
-from kernelweave.report.study import Contest, require_reportable, study
+from kernelweave.report.study import Contest, require_reportable, samples_of, study
 
 
 def write_report(
@@ -91,7 +94,9 @@ def write_report(
     from kernelweave.report.page import render
 
     require_reportable(model)
-    n, y = n_rows(X), np.asarray(y)
+    machine = best(unwrapped(model)[0])
+    X, y = samples_of(machine, X), np.asarray(y)
+    n = n_rows(X)
     if len(y) != n:
         raise DataError(f"X has {n} rows and y has {len(y)}; a report needs the data of the fit.")
     names = _names(X, n) if samples is None else [str(name) for name in samples]
@@ -107,7 +112,7 @@ def write_report(
         contest=contest,
         begin=begin,
     )
-    told = {"Rows": str(n), **_target(y, is_regressor(model)), **(data or {})}
+    told = {"Rows": str(n), **_target(y, without_label(model, y), is_regressor(model)), **(data or {})}
     page = render(
         found,
         title=title or f"{type(found.machine).__name__}: what it learnt",
@@ -133,9 +138,10 @@ def _names(X: Any, n: int) -> list[str]:
     return [str(k) for k in (index if index is not None and not callable(index) else range(n))]
 
 
-def _target(y: Any, numbers: bool) -> dict[str, str]:
+def _target(y: Any, nameless: Any, numbers: bool) -> dict[str, str]:
     if numbers:
         return {"Target": f"numbers from {y.min():.4g} to {y.max():.4g}"}
-    labels, counts = np.unique(y, return_counts=True)
+    labels, counts = np.unique(y[~nameless], return_counts=True)
     shown = ", ".join(f"{label} × {count}" for label, count in list(zip(labels, counts, strict=True))[:20])
-    return {"Classes": shown + (", …" if len(labels) > 20 else "")}
+    none = {"Without a label": str(nameless.sum())} if nameless.any() else {}
+    return {"Classes": shown + (", …" if len(labels) > 20 else ""), **none}
