@@ -58,6 +58,8 @@ def chart(
         figure = Figure(figsize=(WIDTH / DPI, height / DPI), dpi=DPI, layout="constrained")
         ax = figure.subplots()
         draw(ax)
+        if ax.get_xscale() == "linear":
+            ax.locator_params(axis="x", nbins=5)  # so many numbers fit below a phone's width
         if len(marks):
             ax.axvline(float(marks[0]), color="black", lw=1.2, ls="--").set_gid(MARKER)
         content = StringIO()

@@ -115,7 +115,7 @@ def calibration(held: HeldOut, y: AnyArray, classes: AnyArray) -> Calibration | 
     if len(classes) == 2:
         sure, came, of = P[:, 1], y == classes[1], f"probability of {classes[1]}"
     else:
-        sure, came, of = P.max(axis=1), classes[P.argmax(axis=1)] == y, "probability of the predicted class"
+        sure, came, of = P.max(axis=1), classes[P.argmax(axis=1)] == y, "probability of the prediction"
     ends = np.unique(np.quantile(sure, np.linspace(0, 1, min(BINS, len(y) // FEWEST) + 1)))
     place = np.clip(np.searchsorted(ends, sure, side="right") - 1, 0, max(len(ends) - 2, 0))
     counts = np.bincount(place)

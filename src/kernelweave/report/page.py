@@ -229,6 +229,7 @@ def _certificate(found: Study) -> dict[str, Any] | None:
         "upper": certificate.upper,
         "gap": certificate.relative_gap,
         "tol": getattr(found.machine, "tol", None),
+        "problems": len(getattr(found.machine, "certificates_", [certificate])),
         "machines": getattr(found.machine, "n_iter_", None),
         "support": len(found.machine.support_) if hasattr(found.machine, "support_") else None,
     }
