@@ -5,7 +5,7 @@ PEERS := .venv-peers
 BIN := $(VENV)/bin
 SOURCES := $(wildcard src/core/*) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-fast lint types sanitize bench peers peers-metric reproduce-quick results clean
+.PHONY: demo test test-fast lint types docs sanitize bench peers peers-metric reproduce-quick results clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -14,14 +14,14 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[io,report]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
 
-## demo: train on breast cancer's three views, compare with the usual baselines
+## demo: train on breast cancer's three views, compare with the usual baselines, write kernelweave-report.html
 demo: $(VENV)/.installed
 	$(BIN)/kernelweave demo
 
@@ -37,6 +37,10 @@ lint: $(VENV)/.installed-dev
 ## types: strict static types
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
+
+## docs: the API reference from the docstrings, in build/api
+docs: $(VENV)/.installed-dev
+	$(BIN)/python docs/api.py build/api
 
 ## sanitize: the tests of the compiled core under AddressSanitizer and UBSan
 sanitize: $(VENV)/.installed-dev

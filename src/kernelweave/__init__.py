@@ -37,6 +37,7 @@ from kernelweave.estimators.svm_2k import SVM2K
 from kernelweave.estimators.svm_plus import SVMPlusClassifier
 from kernelweave.io import load, save
 from kernelweave.methods import alignf_weights, alignment, centered_alignment
+from kernelweave.report import write_report
 
 __version__ = version("kernelweave")
 
@@ -83,4 +84,5 @@ __all__ = [
     "path",
     "presets",
     "save",
+    "write_report",
 ]

@@ -21,6 +21,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+# As `kernelweave.command.methods` has them; help is shown without loading the library.
+METHODS = (
+    "simple_mkl, sm1_mkl, sm2_mkl, silp, lp_mkl, l2_mkl, elastic_net_mkl, average_kernel, sum_kernel, "
+    "mk_fda, sample_adaptive, localized_mkl, obscure, align, alignf, kta, f_heuristic, pwmk, lp_beta, "
+    "easy_mkl"
+)
 # What the commands on the user's own files take for a mistake of the user's: the library says no with these.
 MISTAKES = (ValueError, OSError, ImportError, MemoryError)
 
@@ -28,11 +34,13 @@ MISTAKES = (ValueError, OSError, ImportError, MemoryError)
 @app.command()
 def demo(
     splits: Annotated[int, typer.Option(min=2, help="Number of random 70/30 splits.")] = 5,
+    report: Annotated[Path, typer.Option(help="The page to write.")] = Path("kernelweave-report.html"),
 ) -> None:
-    """Train on breast cancer's three views and compare with the usual baselines on the same splits."""
-    from kernelweave.demo import run
+    """Train on breast cancer's three views, compare with the usual baselines, write a report."""
+    from kernelweave import demo
 
-    run(splits)
+    with _one_sentence(f"stopped; {report} was not written.", MISTAKES):
+        demo.run(splits, report=report)
 
 
 @app.command()
@@ -96,25 +104,34 @@ def fit(
         str | None, typer.Option("--id", help="Column that tells rows apart; with several files 'id'.")
     ] = None,
     task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
-    method: Annotated[str, typer.Option(help="A published method by name.")] = "simple_mkl",
+    method: Annotated[str, typer.Option(help=f"A published method: {METHODS}.")] = "simple_mkl",
     bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
     cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    report: Annotated[Path | None, typer.Option(help="An HTML page about the model to write.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
 ) -> None:
     """Learn a model from CSV, Parquet or NPZ files and write it to a file."""
     from rich.console import Console
 
     from kernelweave.command import saying, work
+    from kernelweave.command.waiting import fits_bar
 
     console = Console()
     verbose = int(console.is_terminal and not as_json)
     with _one_sentence(f"stopped; {model} was not written.", MISTAKES):
         request = work.Request(data, target, view or (), identity, task, method, bank, cost, verbose)
-        told = work.fit(request, model)
-        if as_json:
-            typer.echo(json.dumps(told, ensure_ascii=False))
-        else:
-            saying.say_fit(console, told)
+        told, fitted = work.fit(request, model, report)
+        if not as_json:
+            saying.say_fit(console, told, hint=report is None)
+    if report is not None:
+        with _one_sentence(f"stopped; {model} is written, {report} is not.", MISTAKES):
+            with fits_bar(console.is_terminal and not as_json) as begin:
+                work.report(fitted, told, report, begin)
+            told["report"] = str(report)
+            if not as_json:
+                console.print(f"Report written to {report}; it opens in any browser.", markup=False)
+    if as_json:
+        typer.echo(json.dumps(told, ensure_ascii=False))
 
 
 @app.command()
@@ -145,7 +162,9 @@ def predict(
 def compare(
     data: Annotated[list[str], typer.Argument(help="One file, or several that share an id.")],
     target: Annotated[str, typer.Option(help="The column to predict.")],
-    method: Annotated[list[str] | None, typer.Option(help="A method, repeatable; or 'all'.")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help=f"A method, repeatable, or 'all': {METHODS}.")
+    ] = None,
     view: Annotated[
         list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
     ] = None,

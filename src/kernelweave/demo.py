@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress, track
 from rich.table import Table
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
@@ -17,16 +19,20 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelweave._typing import Vector
 from kernelweave.bank import KernelBank
+from kernelweave.errors import DataError
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex, Uniform
 from kernelweave.kernels import Gaussian
 from kernelweave.learners import Hinge
+from kernelweave.report import Contest, write_report
+from kernelweave.report.writing import require_installed
 
 # The thirty columns are ten measurements of cell nuclei, each as mean, standard error and worst value.
 VIEWS = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
 SCALES = (0.25, 1.0, 4.0)
 COSTS = [0.1, 1.0, 10.0, 100.0]
 BAR = 24
+OURS = "MKL, simplex"
 
 
 @dataclass(frozen=True)
@@ -38,24 +44,56 @@ class Score:
     kernels: float
 
 
-def run(n_splits: int, console: Console | None = None) -> dict[str, Score]:
-    """Compare the methods on the same splits, print the tables, return the scores."""
+def run(n_splits: int, console: Console | None = None, report: Path | None = None) -> dict[str, Score]:
+    """Compare the methods on the same splits, print the tables, write the report, return the scores."""
     console = console or Console()
-    X, y = load_breast_cancer(return_X_y=True)
+    if report is not None:
+        require_installed()
+        if not report.parent.is_dir():
+            raise DataError(f"There is no folder {report.parent} to write {report.name} to; make it first.")
+    data = load_breast_cancer()
+    X, y = data.data, data.target_names[data.target]
     console.print(
         f"Breast cancer: {X.shape[0]} samples, three views of 10 columns (mean, error, worst); "
         f"{n_splits} random 70/30 splits, C chosen on the training part by 3-fold cross-validation."
     )
     splits = list(StratifiedShuffleSplit(n_splits, test_size=0.3, random_state=0).split(X, y))
-    found = {name: _score(model, X, y, splits, name) for name, model in methods().items()}
+    found = {name: _score(model, X, y, splits, name, console) for name, model in methods().items()}
     console.print(_score_table(found))
-    model = make_pipeline(StandardScaler(), MKLClassifier(_view_bank(), geometry=Simplex())).fit(X, y)[-1]
-    console.print(_weight_table(model))
+    chosen = methods()[OURS].fit(X, y).best_estimator_
+    console.print(_weight_table(chosen[-1]))
+    last = chosen[-1]
     console.print(
-        f"All data: objective in [{model.certificate_.lower:.4f}, {model.certificate_.upper:.4f}], "
-        f"relative duality gap {model.duality_gap_:.1e}, {model.n_iter_} machines solved."
+        f"All data: objective in [{last.certificate_.lower:.4f}, {last.certificate_.upper:.4f}], "
+        f"relative duality gap {last.duality_gap_:.1e}, {last.n_iter_} machines solved."
     )
+    if report is not None:
+        how = f"{n_splits} random 70/30 splits, C chosen by 3-fold cross-validation inside"
+        contest = Contest({name: s.accuracy.tolist() for name, s in found.items()}, 0.3, how, OURS)
+        _write(chosen, X, y, report, contest, console)
     return found
+
+
+def _write(model: Any, X: Any, y: Any, report: Path, contest: Contest, console: Console) -> None:
+    columns = load_breast_cancer().feature_names
+    views = {f"View {name}": ", ".join(columns[part]) for name, part in VIEWS.items()}
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+
+        def begin(total: int) -> Callable[[str], None]:
+            bar = progress.add_task("report", total=total, completed=-1)
+            return lambda name: progress.update(bar, description=f"{'report: ' + name:<28}", advance=1)
+
+        place = write_report(
+            model,
+            X,
+            y,
+            report,
+            title="Breast cancer: three views of cell nuclei",
+            data={"Source": "sklearn.datasets.load_breast_cancer", **views},
+            contest=contest,
+            begin=begin,
+        )
+    console.print(f"Report: {place.resolve()}", soft_wrap=True, markup=False)
 
 
 def methods() -> dict[str, Any]:
@@ -64,7 +102,7 @@ def methods() -> dict[str, Any]:
         KernelBank.per_view([Gaussian(scale=s)], views={n: v}) for n, v in VIEWS.items() for s in SCALES
     ]
     return {
-        "MKL, simplex": _search([_view_bank()], Simplex()),
+        OURS: _search([_view_bank()], Simplex()),
         "MKL, box simplex (SM1)": _search([_view_bank()], BoxSimplex(nu=0.5)),
         "MKL, l2 ball": _search([_view_bank()], LpBall(2.0)),
         "average kernel": _search([_view_bank()], Uniform()),
@@ -83,9 +121,10 @@ def _search(banks: list[Any], geometry: Any) -> GridSearchCV:
     return GridSearchCV(make_pipeline(StandardScaler(), model), grid, cv=3)
 
 
-def _score(model: Any, X: Any, y: Any, splits: list[Any], name: str) -> Score:
+def _score(model: Any, X: Any, y: Any, splits: list[Any], name: str, console: Console) -> Score:
     accuracy, gaps, kernels = [], [], []
-    for train, test in track(splits, description=f"{name:<28}", transient=True):
+    quiet = not console.is_terminal
+    for train, test in track(splits, f"{name:<28}", console=console, transient=True, disable=quiet):
         fitted = clone(model).fit(X[train], y[train])
         accuracy.append(fitted.score(X[test], y[test]))
         mkl = fitted.best_estimator_[-1]
@@ -114,7 +153,7 @@ def _score_table(scores: dict[str, Score]) -> Table:
 
 
 def _weight_table(model: MKLClassifier) -> Table:
-    table = Table(title="Kernel weights learnt on the simplex (all data, C = 1)")
+    table = Table(title=f"Kernel weights learnt on the simplex (all data, C = {model.learner.C:g})")
     table.add_column("kernel")
     table.add_column("weight", justify="right")
     table.add_column("")

@@ -98,6 +98,10 @@ BROKEN = {
     "a cube": (npz(label=np.zeros(3), v=np.zeros((3, 2, 2))), [], "3 dimensions"),
     "no folder for the model": (table(), ["--model", "none/m.kw"], "no folder"),
     "a folder as the model": (table(), ["--model", "."], "is a folder"),
+    "no folder for the report": (table(), ["--report", "none/r.html"], "no folder"),
+    "a folder as the report": (table(), ["--report", "."], "is a folder"),
+    "the data as the report": (table(), ["--report", "t.csv"], "one of the files to read"),
+    "the model as the report": (table(), ["--report", "m.kw"], "one of the files to read"),
     "the data as the model": (table(), ["--model", "t.csv"], "one of the files to read"),
 }
 
@@ -142,6 +146,18 @@ def test_a_full_disk_is_one_sentence(fitted, monkeypatch):
     is_one_sentence(run("predict", fitted / "m.kw", fitted / "t.csv", "--out", fitted / "p.csv"), "No space")
     assert (fitted / "m.kw").read_bytes() == before
     assert sorted(p.name for p in fitted.iterdir()) == ["m.kw", "t.csv"]
+
+
+def test_another_file_is_not_replaced_by_a_report(tmp_path):
+    GOOD.to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "letter.html").write_text("<p>Dear all</p>")
+    words = [tmp_path / "t.csv", "--target", "label", "--model", tmp_path / "m.kw"]
+    is_one_sentence(run("fit", *words, "--report", tmp_path / "letter.html"), "is not a report")
+    assert (tmp_path / "letter.html").read_text() == "<p>Dear all</p>"
+
+
+def test_there_are_thirty_kinds_and_more():
+    assert len(BROKEN) >= 30
 
 
 def test_broken_models_are_one_sentence(fitted):

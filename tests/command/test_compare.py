@@ -78,6 +78,7 @@ def test_ctrl_c_shows_what_was_finished(file, monkeypatch):
     assert done.exit_code == 130
     assert "finished: average kernel, best single kernel, concatenation." in done.stderr
     assert "l2_mkl" not in done.output
+    assert "Note:" not in done.output
     assert sum(str(model.geometry) == "Simplex()" for model in fits) == 1
 
 

@@ -12,6 +12,7 @@ from tests.command.typed import frame, run
 
 import kernelweave
 from kernelweave import KernelBank, MKLRegressor, Views, presets
+from kernelweave.cli import METHODS
 from kernelweave.command import methods
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners import Square
@@ -170,6 +171,10 @@ def test_every_preset_for_tables_is_a_method():
         "itml_s",
     }
     assert set(presets.__all__) - others == set(methods.names("classification"))
+
+
+def test_the_help_names_every_method():
+    assert set(METHODS.split(", ")) == set(methods.names("classification"))
 
 
 def test_ctrl_c_while_solving_keeps_the_best_weights_and_says_their_gap(tmp_path, monkeypatch):

@@ -15,9 +15,14 @@ def run():
     return lambda *words: CliRunner().invoke(app, list(words), env={"COLUMNS": "120"})
 
 
-def test_the_demo_compares_with_the_baselines_and_shows_the_weights(run):
+def test_the_demo_compares_with_the_baselines_and_writes_the_report(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     result = run("demo", "--splits", "2")
     assert result.exit_code == 0, result.output
+    page = (tmp_path / "kernelweave-report.html").read_text(encoding="utf-8")
+    assert f"Report: {tmp_path / 'kernelweave-report.html'}" in result.output.replace("\n", "")
+    assert "Breast cancer: three views" in page
+    assert len(page.encode()) < 5_000_000
     for method in ("MKL, simplex", "average kernel", "best single kernel", "concatenation"):
         assert method in result.output
     assert "worst·gaussian(scale=4)" in result.output
@@ -39,6 +44,12 @@ def test_the_demo_scores_every_method_on_the_same_splits():
         assert score.gap <= 1e-3
     assert scores["best single kernel"].kernels == 1.0
     assert np.isclose(scores["average kernel"].kernels, 9.0)
+
+
+def test_the_demo_says_at_once_that_it_cannot_write(run, tmp_path):
+    result = run("demo", "--report", str(tmp_path / "none" / "r.html"))
+    assert result.exit_code == 2
+    assert "There is no folder" in result.stderr
 
 
 def test_too_few_splits_are_a_mistake_of_the_user(run):

@@ -30,6 +30,9 @@ MODELS = [
     kw.LPBetaClassifier(BANK, cv=2),
     kw.LocalizedMKLClassifier(BANK, n_restarts=0, tol=1e-3, random_state=0),
     kw.SampleAdaptiveMKLClassifier(BANK, max_rounds=3),
+    kw.ObscureClassifier(BANK, random_state=0),
+    kw.SemiSupervisedMKLClassifier(BANK, max_rounds=2),
+    kw.SVMPlusClassifier(kernel=BANK),
     make_pipeline(StandardScaler(), kw.MKLClassifier(BANK)),
     GridSearchCV(kw.MKLClassifier(BANK), {"learner__C": [1.0, 3.0]}, cv=2),
 ]
@@ -75,10 +78,34 @@ def test_a_view_of_noise_matters_less():
 
 
 PAIR = KernelBank.per_view(views={"a": [0, 1], "b": [2, 3]})
-OTHERS = [kw.SVM2K(PAIR), kw.ObscureClassifier(BANK, random_state=0), StandardScaler()]
 
 
-@pytest.mark.parametrize("model", OTHERS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
+def test_they_add_up_where_each_view_has_a_machine_of_its_own(y):
+    model = kw.SVM2K(PAIR).fit(X, y)
+    said = contributions(model, NEW)
+    np.testing.assert_allclose(said.decision, model.decision_function(NEW), rtol=0, atol=1e-9)
+    parts = said.values if said.values.ndim == 3 else said.values[:, None]
+    views = model.view_decisions(NEW).reshape(len(NEW), -1, 2)
+    np.testing.assert_allclose(parts, 0.5 * (views - model.intercept_), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("features", [None, kw.RandomFourier(20)], ids=["kernels", "features"])
+def test_they_add_up_after_a_fit_and_in_the_stream_that_goes_on_from_it(features):
+    model = kw.ObscureClassifier(KernelBank([Gaussian(), Linear()]), features=features, random_state=0)
+    if features is not None:
+        model.set_params(bank=KernelBank.per_view([Gaussian()], views={"a": [0, 1], "b": [2, 3]}))
+    model.fit(X, THREE)
+    before = contributions(model, NEW)
+    np.testing.assert_allclose(before.decision, model.decision_function(NEW), rtol=0, atol=1e-9)
+    for rows in (slice(0, 30), slice(30, 60)):
+        model.partial_fit(X[rows], THREE[rows])
+    said = contributions(model, NEW)
+    np.testing.assert_allclose(said.decision, model.decision_function(NEW), rtol=0, atol=1e-9)
+    assert np.abs(said.values - before.values).max() > 1e-3
+
+
+@pytest.mark.parametrize("model", [kw.MultiInstanceMKLClassifier(PAIR), StandardScaler()])
 def test_a_decision_that_is_no_such_sum_is_refused(model):
     with pytest.raises(TypeError, match=r"kernel machine|not a sum over kernels"):
         contributions(model.fit(X, TWO), NEW)

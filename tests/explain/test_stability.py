@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from kernelweave import KernelBank, MKLClassifier, MKLRegressor, OneClassMKL
+from kernelweave import (
+    KernelBank,
+    LocalizedMKLClassifier,
+    LPBetaClassifier,
+    MKLClassifier,
+    MKLRegressor,
+    OneClassMKL,
+)
 from kernelweave.explain import weight_stability
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners import Hinge
@@ -70,5 +77,8 @@ def test_mistakes_are_one_sentence():
     X, y = simulated(20, 3)
     with pytest.raises(TypeError, match="learn kernel weights"):
         weight_stability(object(), X, y)
+    for other in (LPBetaClassifier(KERNELS), LocalizedMKLClassifier(KERNELS)):
+        with pytest.raises(TypeError, match="cannot be refitted on resamples"):
+            weight_stability(other, X, y)
     with pytest.raises(ValueError, match="n_resamples"):
         weight_stability(MKLClassifier(KERNELS), X, y, n_resamples=1)

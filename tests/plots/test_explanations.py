@@ -6,10 +6,12 @@ import pytest
 plt = pytest.importorskip("matplotlib.pyplot")
 
 from kernelweave import KernelBank, MKLClassifier, path  # noqa: E402
-from kernelweave.explain import contributions, weight_stability  # noqa: E402
+from kernelweave.evaluation import paired  # noqa: E402
+from kernelweave.explain import ViewCosts, contributions, weight_stability  # noqa: E402
 from kernelweave.geometry import BoxSimplex  # noqa: E402
 from kernelweave.plots import (  # noqa: E402
     CertificateDisplay,
+    ComparisonDisplay,
     ContributionsDisplay,
     PathDisplay,
     WeightsDisplay,
@@ -91,3 +93,17 @@ def test_they_save_the_same_file_twice(model, tmp_path):
     for name in ("one.svg", "two.png"):
         display.save(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_intervals_of_differences_are_drawn_as_they_are():
+    scores = {"average": [0.8, 0.85, 0.9], "learnt": [0.9, 0.9, 0.91], "other": [0.7, 0.8, 0.95]}
+    display = ComparisonDisplay.from_scores(scores, "average", test_share=1 / 3)
+    assert list(display.names) == ["learnt", "other"]
+    ends = np.array([segment[:, 0] for segment in display.ax_.collections[0].get_segments()])
+    expected = [paired(scores[name], scores["average"], test_share=1 / 3) for name in display.names]
+    np.testing.assert_allclose(ends, [one.interval for one in expected])
+    np.testing.assert_allclose(display.ax_.get_lines()[1].get_xdata(), [one.difference for one in expected])
+    with pytest.raises(ValueError, match="no scores of 'best'"):
+        ComparisonDisplay.from_scores(scores, "best")
+    lost = ComparisonDisplay.from_costs(ViewCosts(np.array([0.9, 0.8]), {"a": np.array([0.7, 0.7])}, 0.5))
+    assert lost.differences.tolist() == pytest.approx([0.15])

@@ -30,6 +30,10 @@ class RescaledKernels:
         return self.fitted.names
 
     @property
+    def view_names(self) -> tuple[str, ...]:
+        return getattr(self.fitted, "view_names", self.fitted.names)
+
+    @property
     def n_samples(self) -> int:
         return self.fitted.n_samples
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, RepeatedKFold, RepeatedStratif
 
 from kernelweave.bank import KernelBank
 from kernelweave.command.methods import WITHOUT_COST, make, names
-from kernelweave.command.waiting import remembered_interrupt
+from kernelweave.command.waiting import Tick, remembered_interrupt
 from kernelweave.command.work import Request, prepare, unique_sentences
 from kernelweave.errors import DataError
 from kernelweave.evaluation import paired, summary
@@ -24,7 +24,6 @@ from kernelweave.kernels import Gaussian
 BASELINES = ("average kernel", "best single kernel", "concatenation")
 USUAL = ("simple_mkl", "sm1_mkl", "l2_mkl")
 INNER_FOLDS = 3
-Tick = Callable[[str], None]
 
 
 @dataclass
@@ -60,6 +59,7 @@ class Contest:
 
 def candidates(request: Request, told: dict[str, Any], methods: Sequence[str]) -> dict[str, Any]:
     """Return the unfitted models by name, baselines first; the bank is taken out of ``told``."""
+    told.pop("ids")
     bank, task, positions = told.pop("bank"), told["task"], told.pop("positions")
     chosen = names(task) if list(methods) == ["all"] else tuple(dict.fromkeys(methods))
     average = make("average_kernel", bank, task, request.cost)
@@ -90,14 +90,16 @@ def compare(
     models = candidates(request, told, methods or USUAL)
     contest = Contest(_splits(X, y, told["task"], folds, repeats), folds)
     tick = begin(len(models) * len(contest.splits))
+    finished = 0
     with warnings.catch_warnings(record=True) as caught, remembered_interrupt() as pressed:
         warnings.simplefilter("always")
         try:
             for name, model in models.items():
                 contest.scores[name] = _score(model, X, y, contest.splits, partial(tick, name), pressed)
+                finished = len(caught)  # what an unfinished method warned of does not matter
         except KeyboardInterrupt:
             contest.stopped = True
-    contest.notes = [*told["notes"], *unique_sentences(caught)]
+    contest.notes = [*told["notes"], *unique_sentences(caught[:finished])]
     return contest, told
 
 

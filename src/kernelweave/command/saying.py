@@ -12,7 +12,7 @@ BAR = 24
 SHOWN = 6
 
 
-def say_fit(console: Console, told: dict[str, Any]) -> None:
+def say_fit(console: Console, told: dict[str, Any], *, hint: bool = False) -> None:
     """Say which columns were taken for what, what was learnt, and where it is."""
     say_columns(console, told)
     console.print(weight_table(told["weights"]))
@@ -21,6 +21,10 @@ def say_fit(console: Console, told: dict[str, Any]) -> None:
     console.print(escape(f"{told['model']}: {kind} on the training rows {told['score']:.3f}{gap}."))
     say_notes(console, told["notes"])
     console.print(escape(f"Model written to {told['written']}."))
+    if hint:
+        console.print(
+            "It will do worse on rows it has not seen; --report FILE.html or compare tell how well."
+        )
 
 
 def say_columns(console: Console, told: dict[str, Any]) -> None:

@@ -11,14 +11,16 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+Tick = Callable[[str], None]
+
 
 @contextmanager
-def fits_bar(shown: bool) -> Iterator[Callable[[int], Callable[[str], None]]]:
+def fits_bar(shown: bool) -> Iterator[Callable[[int], Tick]]:
     """Give a function that starts a bar of so many fits; what it returns is called before each."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as progress:
 
-        def begin(total: int) -> Callable[[str], None]:
+        def begin(total: int) -> Tick:
             bar = progress.add_task("", total=total, completed=-1)
             return lambda name: progress.update(bar, description=name, advance=1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -15,8 +15,11 @@ from kernelweave.command.files import pandas
 from kernelweave.command.joining import read_joined
 from kernelweave.command.methods import make, make_bank
 from kernelweave.command.roles import assign, table, targets
+from kernelweave.command.waiting import Tick, remembered_interrupt
 from kernelweave.errors import DataError
 from kernelweave.io import about, load, save, written_whole
+from kernelweave.report import write_report
+from kernelweave.report.writing import require_installed
 
 COMMAND = "kernelweave fit"
 
@@ -36,11 +39,25 @@ class Request:
     verbose: int = 0
 
 
-def fit(request: Request, out: Path) -> dict[str, Any]:
-    """Fit a model, write it to a file, and return what was done."""
+@dataclass(frozen=True)
+class Fitted:
+    """A model with the rows it was fitted to, and their names."""
+
+    model: Any
+    X: Any
+    y: Any
+    names: Sequence[str] | None
+
+
+def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[str, Any], Fitted]:
+    """Fit a model, write it to a file, and return what was done; ``report`` is what will be written next."""
     check_place(out, request.data)
+    if report is not None:
+        require_installed()
+        check_place(report, [*request.data, str(out)], begins=b"<!doctype html")
     X, y, told = prepare(request)
     told.pop("positions")
+    names = told.pop("ids")
     model = make(request.method, told.pop("bank"), told["task"], request.cost, request.verbose)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -52,7 +69,36 @@ def fit(request: Request, out: Path) -> dict[str, Any]:
         told["relative_gap"] = float(last.certificate_.relative_gap)
     told["score"] = float(model.score(X, y))
     save(model, out, notes={"command": COMMAND, **told})
-    return {"written": str(out), **told}
+    return {"written": str(out), **told}, Fitted(model, X, y, names)
+
+
+def report(fitted: Fitted, told: dict[str, Any], out: Path, begin: Callable[[int], Tick]) -> None:
+    """Write the report of a model that `fit` has returned; Ctrl-C during one of its fits ends it."""
+    with remembered_interrupt() as pressed:
+
+        def begin_watched(total: int) -> Tick:
+            tick = begin(total)
+
+            def next_step(name: str) -> None:
+                if pressed.is_set():  # the fit before took the interrupt for its own end
+                    raise KeyboardInterrupt
+                tick(name)
+
+            return next_step
+
+        left_out = ", ".join(f"{name} ({reason})" for name, reason in told["left_out"].items())
+        data = {"Files": ", ".join(told["files"]), "Target": told["target"], "Method": told["method"]}
+        data |= {f"View {name}": ", ".join(columns) for name, columns in told["views"].items()}
+        write_report(
+            fitted.model,
+            fitted.X,
+            fitted.y,
+            out,
+            title=f"{told['target']}, from {', '.join(told['files'])}",
+            samples=fitted.names,
+            data=data | ({"Left out": left_out} if left_out else {}),
+            begin=begin_watched,
+        )
 
 
 def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
@@ -76,6 +122,7 @@ def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
         "notes": list(joined.notes),
         "bank": make_bank(request.bank, roles.positions),
         "positions": roles.positions,
+        "ids": joined.ids,
     }
     if task == "classification":
         told["classes"] = {str(label): int((y == label).sum()) for label in np.unique(y)}
@@ -92,7 +139,7 @@ def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[st
             "use kernelweave.load in Python."
         )
     if out is not None:
-        check_place(out, [*data, str(model_file)], model=False)
+        check_place(out, [*data, str(model_file)], begins=None)
     if len(data) != len(notes["files"]):
         raise DataError(
             f"The model was fitted on {len(notes['files'])} files ({', '.join(notes['files'])}); "
@@ -163,7 +210,7 @@ def weights_of(model: Any) -> dict[str, float]:
     return {str(name): float(weight) for name, weight in zip(model.kernel_names_, eta, strict=True)}
 
 
-def check_place(out: Path, data: Sequence[str], *, model: bool = True) -> None:
+def check_place(out: Path, data: Sequence[str], *, begins: bytes | None = b"PK") -> None:
     """Say now, not after the work, that a file could not be written."""
     if out.is_dir():
         raise DataError(f"{out} is a folder, not a file to write; give it a file name.")
@@ -172,8 +219,9 @@ def check_place(out: Path, data: Sequence[str], *, model: bool = True) -> None:
     taken = {Path(word.partition("=")[2] or word).resolve() for word in data}
     if out.resolve() in taken:
         raise DataError(f"{out} is one of the files to read; choose another name.")
-    if model and out.exists() and not out.read_bytes()[:2] == b"PK":
-        raise DataError(f"{out} is there already and is not a model file; choose another name.")
+    if begins is not None and out.exists() and not out.read_bytes().startswith(begins):
+        kind = "model file" if begins == b"PK" else "report"
+        raise DataError(f"{out} is there already and is not a {kind}; choose another name.")
 
 
 def unique_sentences(caught: Sequence[warnings.WarningMessage]) -> list[str]:

@@ -66,6 +66,10 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         coef = eta[:, :, None] * self.dual_coef_[:, None, :]
         return contributions(self.bank_, check_input(self, X, reset=False), coef, self.support_)
 
+    def _kernel_rest(self) -> AnyArray:
+        """Return what no kernel adds to the decision values: (problems,)."""
+        return np.asarray(self.intercept_, dtype=np.float64)
+
     def _values(self, X: Any) -> AnyArray:
         """Return the decision values of new samples."""
         self._require_fit()

@@ -217,6 +217,13 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         values = self.scorer_.scores(check_input(self, X, reset=False))
         return np.asarray(values[:, 1] - values[:, 0] if self.classes_.size == 2 else values)
 
+    def _kernel_parts(self, X: Any) -> AnyArray:
+        parts = self.scorer_.parts(check_input(self, X, reset=False))
+        return np.asarray(parts[:, [1]] - parts[:, [0]] if self.classes_.size == 2 else parts)
+
+    def _kernel_rest(self) -> AnyArray:
+        return np.zeros(1 if self.classes_.size == 2 else self.classes_.size)
+
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each sample."""
         return winners(self.decision_function(X), self.classes_)

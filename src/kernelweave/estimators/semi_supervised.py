@@ -12,6 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.bank.cross import contributions
 from kernelweave.estimators.ambiguous import AmbiguousEstimator, point_scores
 from kernelweave.estimators.answers import winners
 from kernelweave.estimators.inputs import check_input
@@ -149,6 +150,10 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
         self._require_fit()
         values = point_scores(self.bank_, check_input(self, X, reset=False), self.point_coef_)
         return self._shaped(values + self.intercept_)
+
+    def _kernel_parts(self, X: Any) -> AnyArray:
+        X, every = check_input(self, X, reset=False), np.arange(self.point_coef_.shape[2])
+        return contributions(self.bank_, X, self.point_coef_, every)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each sample."""

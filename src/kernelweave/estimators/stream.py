@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.bank.cross import scores
+from kernelweave.bank.cross import contributions, scores
 from kernelweave.bank.features import FittedFeatures
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.solvers.pnorm.online import OnlineRule, Standing
@@ -27,6 +27,10 @@ class KernelScorer:
     def scores(self, X: Any) -> Matrix:
         return scores(self.bank, X, self.eta[None], self.coef, self.support)
 
+    def parts(self, X: Any) -> AnyArray:
+        """Return what every kernel adds to the scores: (rows, classes, M)."""
+        return contributions(self.bank, X, self.eta[:, None] * self.coef[:, None], self.support)
+
 
 @dataclass(frozen=True)
 class FeatureScorer:
@@ -39,6 +43,14 @@ class FeatureScorer:
     def scores(self, X: Any) -> Matrix:
         weights = np.repeat(self.eta, np.diff(self.features.offsets))
         return self.features.transform(X) @ (weights[:, None] * self.theta)
+
+    def parts(self, X: Any) -> AnyArray:
+        Phi, bounds = self.features.transform(X), self.features.offsets
+        each = [
+            weight * Phi[:, a:b] @ self.theta[a:b]
+            for weight, a, b in zip(self.eta, bounds[:-1], bounds[1:], strict=True)
+        ]
+        return np.stack(each, axis=2)
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,10 @@ class KernelStream:
         eta = Standing(self.rule.q, self.s).eta / self.rule.q
         n = X.shape[0]
         return np.asarray(np.einsum("j,jbc->bc", eta, self._each(X, n)))
+
+    def parts(self, X: Any) -> AnyArray:
+        eta = Standing(self.rule.q, self.s).eta / self.rule.q
+        return np.moveaxis(eta[:, None, None] * self._each(X, X.shape[0]), 0, 2)
 
     def _each(self, X: Any, n: int) -> AnyArray:
         """Return θ^j · φ^j(x, c) per kernel, sample and class."""
@@ -110,6 +126,10 @@ class FeatureStream:
     def scores(self, X: Any) -> Matrix:
         eta = Standing(self.rule.q, self.s).eta / self.rule.q
         return FeatureScorer(self.features, eta, self.theta).scores(X)
+
+    def parts(self, X: Any) -> AnyArray:
+        eta = Standing(self.rule.q, self.s).eta / self.rule.q
+        return FeatureScorer(self.features, eta, self.theta).parts(X)
 
 
 def require_lengths(diagonals: Matrix) -> None:

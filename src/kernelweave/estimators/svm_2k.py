@@ -14,7 +14,7 @@ from joblib import effective_n_jobs
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
-from kernelweave.bank.cross import scores
+from kernelweave.bank.cross import contributions, scores
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.answers import KernelClassifier
 from kernelweave.estimators.base import forget
@@ -169,6 +169,13 @@ class SVM2K(KernelClassifier):
     def decision_function(self, X: Any) -> AnyArray:
         """Return the mean of both views' scores, per sample, and per class beyond two classes."""
         return np.asarray(self.view_decisions(X).mean(axis=-1))
+
+    def _kernel_parts(self, X: Any) -> AnyArray:
+        X = check_input(self, X, reset=False)
+        return contributions(self.bank_, X, 0.5 * self.dual_coef_, self.support_)
+
+    def _kernel_rest(self) -> AnyArray:
+        return np.asarray(self.intercept_.mean(axis=1))
 
     def _check_parameters(self) -> None:
         for name in ("C", "D"):

@@ -136,7 +136,7 @@ def paired(first: Any, second: Any, *, test_share: float | None = None, level: f
     d = a - b
     spread, n = float(d.std(ddof=1)), d.size
     overlap = 0.0 if test_share is None else test_share / (1.0 - test_share)
-    error = spread * np.sqrt(1.0 / n + overlap)
+    error = float(spread * np.sqrt(1.0 / n + overlap))
     mean = float(d.mean())
     if spread == 0.0:
         p_value = 1.0 if mean == 0.0 else 0.0

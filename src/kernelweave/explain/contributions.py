@@ -112,7 +112,7 @@ def contributions(model: Any, X: Any) -> Contributions:
     parts = _parts(last, X)
     views: Any = getattr(last.bank_, "view_names", last.kernel_names_)
     alone = parts.shape[1] == 1
-    intercept = np.asarray(last.intercept_, dtype=np.float64)
+    intercept = last._kernel_rest()
     return Contributions(
         parts[:, 0] if alone else parts,
         intercept.reshape(()) if alone else intercept,
@@ -142,15 +142,14 @@ def _parts(model: Any, X: Any) -> AnyArray:
         "are known for MKLClassifier, MKLRegressor, OneClassMKL and other machines with one coefficient per "
         "sample."
     )
-    if not all(hasattr(model, name) for name in ("dual_coef_", "support_", "intercept_", "kernel_weights_")):
-        raise wrong
     try:
         parts: AnyArray = model._kernel_parts(X)
-    except (IndexError, TypeError) as error:  # coefficients of another shape
+        rest = model._kernel_rest()
+    except (IndexError, TypeError, AttributeError) as error:  # coefficients of another shape, or none
         raise wrong from error
     answer = model.decision_function if hasattr(model, "decision_function") else model.predict
     said = np.asarray(answer(_first(X)))
-    total = parts[: len(said)].sum(axis=2) + model.intercept_
+    total = parts[: len(said)].sum(axis=2) + rest
     said = said.reshape(total.shape) if said.size == total.size else said
     if said.shape != total.shape or np.abs(said - total).max() > ROUNDING * max(1.0, np.abs(said).max()):
         raise wrong

@@ -139,6 +139,11 @@ def weight_stability(
             f"weight_stability refits models that learn kernel weights, such as MKLClassifier; got "
             f"{type(model).__name__}: pass the last step of a pipeline and transformed samples."
         )
+    if type(model)._fit is not MKLModel._fit or hasattr(model, "local_weights"):
+        raise TypeError(
+            f"The weights of {type(model).__name__} do not come from one problem over weighted samples, so "
+            "they cannot be refitted on resamples of them."
+        )
     if n_resamples < 2 or not 0.0 < level < 1.0:
         raise ValueError(
             f"n_resamples must be 2 or more and level between 0 and 1; got {n_resamples} and {level}."

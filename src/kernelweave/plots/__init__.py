@@ -2,6 +2,7 @@
 
 from kernelweave.plots.bands import BandsDisplay
 from kernelweave.plots.certificate import CertificateDisplay
+from kernelweave.plots.comparison import ComparisonDisplay
 from kernelweave.plots.contributions import ContributionsDisplay
 from kernelweave.plots.critical_difference import CriticalDifferenceDisplay
 from kernelweave.plots.grouped_bars import GroupedBarsDisplay
@@ -15,6 +16,7 @@ __all__ = [
     "BandsDisplay",
     "CMCDisplay",
     "CertificateDisplay",
+    "ComparisonDisplay",
     "ContributionsDisplay",
     "CriticalDifferenceDisplay",
     "GroupedBarsDisplay",

@@ -23,7 +23,7 @@ class ContributionsDisplay(Display):
     ----------
     values : array of shape (n, M)
         What each kernel (or view) adds.
-    intercept : float
+    intercept : float, or array of shape (n,)
         What none adds; a part of its own.
     names : sequence of str
         Names of the kernels (or views).
@@ -44,7 +44,7 @@ class ContributionsDisplay(Display):
     """
 
     values: Matrix = field(repr=False)
-    intercept: float
+    intercept: float | Vector
     names: Sequence[str]
     samples: Sequence[str] | None = None
 
@@ -70,7 +70,7 @@ class ContributionsDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         places = np.arange(len(self.values))
         ends = {True: np.zeros(len(places)), False: np.zeros(len(places))}
-        parts = [*self.values.T, np.full(len(places), self.intercept)]
+        parts = [*self.values.T, np.broadcast_to(self.intercept, len(places))]
         for m, (name, part) in enumerate(zip([*self.names, "intercept"], parts, strict=True)):
             colour = "#cccccc" if m == len(self.names) else COLOURS[m % len(COLOURS)]
             left = np.where(part > 0.0, ends[True], ends[False])

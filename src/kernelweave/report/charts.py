@@ -1,0 +1,114 @@
+"""Displays as SVG inside a page: scalable, in the page's colours, named for those who do not see them."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from markupsafe import Markup
+
+from kernelweave._typing import Vector
+from kernelweave.plots._base import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SVG = "http://www.w3.org/2000/svg"
+LINK = "{http://www.w3.org/1999/xlink}href"
+# In points: as wide as a phone, so that the letters are not scaled down on one.
+WIDTH = 380.0
+DPI = 72.0
+LONGEST = 30
+MARKER = "here"
+# Drawn black or grey means the page's own ink; the other colours are brightened on a dark page.
+INK = {"#000000": "currentColor", "#cccccc": "var(--soft)"}
+PAINT = {colour.lower(): f"var(--c{k})" for k, colour in enumerate(COLOURS) if colour != "#000000"} | INK
+STYLE: Any = {
+    "font.size": 10.0,
+    "svg.fonttype": "none",  # letters stay letters: small, selectable, searchable
+    "text.parse_math": False,  # a column may be called $x$
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "path.simplify": True,
+}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing for the page; ``places`` are the x of marked values in its units."""
+
+    svg: Markup
+    places: tuple[float, ...] = ()
+
+
+def chart(
+    draw: Callable[[Axes], Any], name: str, title: str, height: float, marks: Vector | Sequence[float] = ()
+) -> Chart:
+    """Draw on axes of a phone's width and return the SVG; with ``marks`` a line that can be moved to them."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # letters no font has are drawn by the browser's
+        figure = Figure(figsize=(WIDTH / DPI, height / DPI), dpi=DPI, layout="constrained")
+        ax = figure.subplots()
+        draw(ax)
+        if ax.get_xscale() == "linear":
+            ax.locator_params(axis="x", nbins=5)  # so many numbers fit below a phone's width
+        if len(marks):
+            ax.axvline(float(marks[0]), color="black", lw=1.2, ls="--").set_gid(MARKER)
+        content = StringIO()
+        figure.savefig(content, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        places = tuple(float(ax.transData.transform((x, 0.0))[0]) for x in marks)
+    return Chart(Markup(_tidied(content.getvalue(), name, title)), places)
+
+
+def shortened(text: Any) -> str:
+    """Return a name short enough to stand beside an axis; tables have it in full."""
+    text = " ".join(str(text).split()) or "·"
+    text = text if len(text) <= LONGEST else f"{text[: LONGEST // 2 - 1]}…{text[-LONGEST // 2 :]}"
+    return text if not text.startswith("_") else f"\u200b{text}"  # matplotlib hides such names
+
+
+def _tidied(svg: str, name: str, title: str) -> str:
+    """Make the drawing part of a page: ids of its own, the page's colours, a name, no metadata."""
+    ElementTree.register_namespace("", SVG)
+    ElementTree.register_namespace("xlink", LINK[1:].partition("}")[0])
+    root = ElementTree.fromstring(svg)
+    for parent in list(root.iter()):  # a style inside a drawing would be one for the whole page
+        for tag in ("metadata", "style"):
+            for element in parent.findall(f"{{{SVG}}}{tag}"):
+                parent.remove(element)
+    for element in root.iter():
+        _recolour(element)
+        if "id" in element.attrib:
+            element.set("id", f"{name}-{element.get('id')}")
+        if LINK in element.attrib:
+            element.set(LINK, re.sub(r"^#", f"#{name}-", element.get(LINK, "")))
+        for key, value in element.attrib.items():
+            element.set(key, re.sub(r"url\(#", f"url(#{name}-", value))
+    for unwanted in ("width", "height", "version"):
+        root.attrib.pop(unwanted, None)
+    label = ElementTree.Element(f"{{{SVG}}}title", {"id": f"{name}-title"})
+    label.text = title
+    root.insert(0, label)
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{name}-title")
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _recolour(element: ElementTree.Element) -> None:
+    style = element.get("style")
+    if style is not None:
+        for colour, paint in PAINT.items():
+            style = style.replace(colour, paint)
+        element.set("style", style)
+    tag = element.tag.rpartition("}")[2]
+    drawn = tag in ("text", "path", "use") and "fill" not in (style or "") and element.get("fill") is None
+    if tag == "text" and drawn:
+        element.set("fill", "currentColor")

@@ -1,0 +1,180 @@
+"""The charts of a report, each from what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelweave._typing import Indices, Vector
+from kernelweave.evaluation import Paired, paired
+from kernelweave.plots import (
+    CertificateDisplay,
+    ComparisonDisplay,
+    ContributionsDisplay,
+    PathDisplay,
+    WeightsDisplay,
+)
+from kernelweave.plots._base import COLOURS
+from kernelweave.report.charts import Chart, chart, shortened
+from kernelweave.report.study import Study
+from kernelweave.report.walk import Walk
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# More kernels than this do not fit beside one axis, or into one legend; tables have them all.
+MOST_BARS, MOST_PARTS, MOST_LINES = 24, 6, 12
+
+
+def scores_chart(found: Study) -> Chart | None:
+    """How far the model is from each rival, on the same splits."""
+    contest = found.contest
+    if len(contest.scores) < 2 or len(next(iter(contest.scores.values()))) < 2:
+        return None
+    own = contest.scores[contest.first]
+    rivals = {
+        name: paired(own, scores, test_share=contest.test_share)
+        for name, scores in contest.scores.items()
+        if name != contest.first
+    }
+    label = f"{found.metric} of {contest.first} minus that of …"
+
+    def draw(ax: Axes) -> None:
+        _differences(rivals, label).plot(ax=ax)
+
+    title = f"Paired differences in {found.metric}: {contest.first} minus the others, with 95 % intervals"
+    return chart(draw, "scores", title, 60.0 + 26.0 * len(rivals))
+
+
+def weights_chart(found: Study) -> Chart:
+    """The weights of the kernels, the heaviest where there are many."""
+    order = np.sort(np.argsort(-found.weights, kind="stable")[:MOST_BARS])
+    names = [shortened(found.machine.kernel_names_[m]) for m in order]
+    s = found.stability
+    extra: list[Vector] = []
+    if s is not None:
+        extra = [np.atleast_2d(v).mean(axis=0)[order] for v in (s.lower, s.upper, s.frequency)]
+    title = "Kernel weights" + (" with bootstrap intervals and selection frequency" if extra else "")
+
+    def draw(ax: Axes) -> None:
+        WeightsDisplay(names, found.weights[order], *extra).plot(ax=ax)
+        ax.margins(x=0.12)
+
+    return chart(draw, "weights", title, 50.0 + 19.0 * len(order))
+
+
+def costs_chart(found: Study) -> Chart | None:
+    """What leaving a view out costs."""
+    if found.costs is None:
+        return None
+    costs = found.costs.costs()
+
+    def draw(ax: Axes) -> None:
+        _differences(costs, f"{found.metric} lost without the view").plot(ax=ax)
+
+    return chart(
+        draw, "costs", "What leaving each view out costs, with 95 % intervals", 60.0 + 26.0 * len(costs)
+    )
+
+
+def path_chart(found: Study) -> Chart | None:
+    """The weights along the walked parameter, with a line that the slider moves."""
+    walk = found.walk
+    if walk is None:
+        return None
+    values = walk.course.values
+    heavy = drawn_lines(walk)
+
+    def draw(ax: Axes) -> None:
+        names = [shortened(walk.names[m]) for m in heavy]
+        PathDisplay(walk.course.symbol, values, walk.weights[:, heavy], names).plot(ax=ax)
+        if values[0] > values[-1]:
+            ax.invert_xaxis()
+        if (legend := ax.get_legend()) is not None:
+            legend.remove()  # the bars beside it have the colours
+        ax.set_xlabel(walk.course.symbol)
+
+    title = f"Kernel weights along {walk.course.symbol}"
+    return chart(draw, "path", title, 220.0, marks=values)
+
+
+def drawn_lines(walk: Walk) -> Indices:
+    """Return the kernels that have a line in the path, in order: those of the largest weight somewhere."""
+    return np.sort(np.argsort(-walk.weights.max(axis=0), kind="stable")[:MOST_LINES])
+
+
+def calibration_chart(found: Study) -> Chart | None:
+    """How often predictions came true against how sure they were."""
+    curve = found.calibration
+    if curve is None:
+        return None
+
+    def draw(ax: Axes) -> None:
+        ax.plot([0, 1], [0, 1], ":", color="black", lw=1.0, label="perfect")
+        ax.plot(curve.said, curve.happened, "o-", color=COLOURS[0], ms=5, label="held out")
+        ax.set(xlabel=shortened(curve.of), ylabel="share that came true", xlim=(0, 1), ylim=(0, 1.02))
+        ax.legend(frameon=False)
+
+    return chart(draw, "calibration", "Calibration on held-out rows", 240.0)
+
+
+def errors_chart(found: Study) -> Chart | None:
+    """Predicted against true values of held-out rows."""
+    if found.classes is not None:
+        return None
+    y, said = found.y, found.held.predictions
+
+    def draw(ax: Axes) -> None:
+        ends = [float(min(y.min(), said.min())), float(max(y.max(), said.max()))]
+        ax.plot(ends, ends, ":", color="black", lw=1.0)
+        few = np.linspace(0, len(y) - 1, min(len(y), 1000)).astype(int)  # enough to see, small enough to send
+        ax.plot(y[few], said[few], ".", color=COLOURS[0], ms=4)
+        ax.set(xlabel="true", ylabel="predicted")
+
+    return chart(draw, "errors", "Predicted against true values of held-out rows", 260.0)
+
+
+def doubt_chart(found: Study, samples: list[str]) -> Chart | None:
+    """What every kernel said of the rows in doubt; views where there are too many kernels."""
+    doubt = found.doubt
+    if doubt is None:
+        return None
+    parts = doubt.parts if len(doubt.parts.names) <= MOST_PARTS else doubt.parts.by_view()
+    heavy = np.argsort(-np.abs(parts.values).mean(axis=0), kind="stable")[:MOST_PARTS]
+    values, names = parts.values[:, heavy], [shortened(parts.names[m]) for m in heavy]
+    if len(heavy) < len(parts.names):
+        values = np.column_stack([values, parts.values.sum(axis=1) - values.sum(axis=1)])
+        names.append("all others")
+
+    def draw(ax: Axes) -> None:
+        ContributionsDisplay(values, parts.intercept, names, [shortened(s) for s in samples]).plot(ax=ax)
+        ax.legend(fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+        ax.set(ylabel="", xlabel="decision value" if found.classes is not None else "prediction")
+
+    title = "What every kernel adds to the decision of the rows in doubt"
+    return chart(draw, "doubt", title, 130.0 + 22.0 * len(doubt.rows))
+
+
+def certificate_chart(found: Study) -> Chart | None:
+    """The two bounds against time."""
+    history: Any = getattr(found.machine, "history_", None)
+    if not history:
+        return None
+    problem = 0
+    if isinstance(history[0], list):
+        problem = int(np.argmax([len(records) for records in history]))
+        history = history[problem]
+    if not hasattr(history[0], "seconds") or len(history) < 2:
+        return None
+
+    def draw(ax: Axes) -> None:
+        CertificateDisplay.from_estimator(found.machine, problem=problem, ax=ax)
+
+    return chart(draw, "certificate", "Upper and lower bound of the optimum against time", 210.0)
+
+
+def _differences(found: Mapping[str, Paired], label: str) -> ComparisonDisplay:
+    rows = np.array([[one.difference, *one.interval] for one in found.values()]).T
+    return ComparisonDisplay([shortened(name) for name in found], rows[0], rows[1], rows[2], label)

@@ -1,0 +1,166 @@
+"""The page is one file, whole, and harmless whatever the data are called."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+import kernelweave as kw
+from kernelweave import KernelBank
+from kernelweave.kernels import Gaussian, Linear
+from kernelweave.report.page import number, three_decimals
+
+rng = np.random.default_rng(0)
+N = 60
+EVIL = "</script><script>alert(1)</script>"
+IMAGE = "<img src=x onerror=alert(2)>"
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Reader(HTMLParser):
+    """Reads a page as a browser does: tags, ids, scripts, text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.ids, self.scripts, self.texts, self.open = [], [], [], [], []
+        self.sources = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        named = dict(attrs)
+        self.tags.append((tag, named))
+        if "id" in named:
+            self.ids.append(named["id"])
+        self.sources += [named[key] for key in ("src", "href", "xlink:href", "data") if key in named]
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, text):
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] += text
+        elif not self.open or self.open[-1] != "style":
+            self.texts.append(text)
+
+
+def page_of(model, X, y, folder, **how):
+    file = kw.write_report(model.fit(X, y), X, y, folder / "r.html", cv=2, n_resamples=2, **how)
+    return file.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A table whose columns, views, labels, rows and title are all attacks."""
+    X = pd.DataFrame(rng.normal(size=(N, 4)), columns=[EVIL, "$x^$", '"><b>', "&lt;"])
+    y = np.where(X.iloc[:, 0] + X.iloc[:, 2] > 0, EVIL, IMAGE)
+    bank = KernelBank.per_view([Linear(), Gaussian()], views={EVIL: [0, 1], "$_x^$ " * 30: [2], "_": [3]})
+    samples = [f"{k}{IMAGE}" for k in range(N)]
+    page = page_of(
+        kw.MKLClassifier(bank),
+        X,
+        y,
+        tmp_path_factory.mktemp("page"),
+        samples=samples,
+        title=EVIL,
+        data={IMAGE: EVIL},
+    )
+    return page, Reader(page)
+
+
+def test_text_of_the_data_stays_text(hostile):
+    _, read = hostile
+    assert [tag for tag, _ in read.tags].count("script") == 2
+    assert not any(tag == "img" for tag, _ in read.tags)
+    assert not any(key.startswith("on") for _, named in read.tags for key in named)
+    assert any(EVIL in text for text in read.texts)
+    assert any(IMAGE in text for text in read.texts)
+    assert "alert" not in read.scripts[1]
+    steps = json.loads(read.scripts[0])
+    assert f"{EVIL}·linear" in steps["names"]
+    assert read.open == []
+
+
+def test_the_page_asks_for_nothing_and_allows_only_its_own_script(hostile):
+    page, read = hostile
+    assert all(source.startswith(("#", "data:")) for source in read.sources)
+    (policy,) = [n["content"] for tag, n in read.tags if n.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "script-src 'sha256-" in policy
+    assert not re.search(r"url\((?!#)", page)
+    assert "@import" not in page
+
+
+def test_it_can_be_read_without_seeing(hostile):
+    _, read = hostile
+    assert len(read.ids) == len(set(read.ids))
+    pictures = [named for tag, named in read.tags if tag == "svg"]
+    assert len(pictures) >= 6
+    for named in pictures:
+        assert named["role"] == "img"
+        assert named["aria-labelledby"] in read.ids
+    named = dict(read.tags)
+    assert named["html"]["lang"] == "en"
+    assert any(tag == "label" and attrs["for"] == "slider" for tag, attrs in read.tags)
+    assert any(tag == "meta" and attrs.get("name") == "viewport" for tag, attrs in read.tags)
+    headings = [tag for tag, _ in read.tags if re.fullmatch("h[1-6]", tag)]
+    assert headings.count("h1") == 1
+    assert [tag for tag, _ in read.tags].count("table") >= 7
+
+
+def test_it_is_small_whatever_the_number_of_kernels(tmp_path):
+    X = rng.normal(size=(N, 4))
+    page = page_of(kw.MKLClassifier(KernelBank.per_feature()), X, X[:, 0] > 0, tmp_path)
+    assert len(page.encode()) < 5_000_000
+    assert "Table of all 65 kernels" in page
+
+
+@pytest.mark.parametrize("kind", ["three classes", "regression", "obscure", "localized", "one kernel"])
+@pytest.mark.filterwarnings("ignore")
+def test_every_kind_of_model_has_a_page(kind, tmp_path):
+    X = rng.normal(size=(N, 4))
+    bank = KernelBank.per_view([Linear()], views={"a": [0, 1], "b": [2, 3]})
+    y = np.digitize(X[:, 0], [-0.4, 0.4]) if kind == "three classes" else X[:, 0] > 0
+    model = {
+        "three classes": kw.MKLClassifier(bank),
+        "regression": kw.MKLRegressor(bank),
+        "obscure": kw.ObscureClassifier(bank, random_state=0),
+        "localized": kw.LocalizedMKLClassifier(bank, n_restarts=0, random_state=0),
+        "one kernel": kw.MKLClassifier(KernelBank([Linear()])),
+    }[kind]
+    read = Reader(page_of(model, X, X[:, 0] if kind == "regression" else y, tmp_path))
+    text = " ".join(read.texts)
+    assert {"score", "weights", "views", "path", "held-out", "doubt", "certificate", "data"} <= set(read.ids)
+    assert ("Predicted and true" in text) == (kind == "regression")
+    assert ("Not shown" in text) == (kind not in ("three classes", "regression"))
+
+
+def test_a_wrong_number_of_rows_or_names_is_said(tmp_path):
+    X = rng.normal(size=(20, 2))
+    model = kw.MKLClassifier(KernelBank([Linear()])).fit(X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match="X has 20 rows and y has 19"):
+        kw.write_report(model, X, X[1:, 0] > 0, tmp_path / "r.html")
+    with pytest.raises(ValueError, match="2 names of samples for 20 rows"):
+        kw.write_report(model, X, X[:, 0] > 0, tmp_path / "r.html", samples=["a", "b"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_are_written_for_people():
+    assert [number(x) for x in (0.0, 0.12345, -0.00001, 123456.0, np.inf)] == [
+        *("0", "0.1235", "−1.0e−05", "1.2e+05", "∞")
+    ]
+    assert [three_decimals(x) for x in (-0.0001, -0.5, 0.96836)] == ["0.000", "−0.500", "0.968"]
