@@ -1,7 +1,7 @@
 """`python -m benchmarks`: time and memory as ratios, every comparison in one interleaved run.
 
-Without a name all parts run: given, raw, large, growth, peers, fisher, privileged, weak, obscure, stream,
-metric. Tables are printed and everything is written to benchmarks/results/latest.json.
+Without a name all parts run. Tables are printed, what was measured is written to benchmarks/results, one file
+a part, and docs/speed.md is made of all files there; `--page` does only that.
 """
 
 from __future__ import annotations
@@ -16,12 +16,28 @@ import sklearn
 from rich.console import Console
 
 import kernelweave
-from benchmarks import fisher, given, growth, large, metric, obscure, peers, privileged, raw, stream, weak
+from benchmarks import (
+    fisher,
+    given,
+    growth,
+    large,
+    metric,
+    obscure,
+    peers,
+    privileged,
+    raw,
+    search,
+    stream,
+    weak,
+)
+from benchmarks.page import page
 
 RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parents[1] / "docs" / "speed.md"
 PARTS = {
     "given": given,
     "raw": raw,
+    "search": search,
     "large": large,
     "growth": growth,
     "peers": peers,
@@ -44,20 +60,21 @@ def main() -> None:
     parser.add_argument("--costs", nargs="*", type=float, default=[1.0, 100.0], help="values of C")
     parser.add_argument("--jobs", type=int, default=2, help="threads of our passes")
     parser.add_argument("--most", type=int, default=None, help="most samples of the part obscure")
+    parser.add_argument("--page", action="store_true", help="only write docs/speed.md")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
     console = Console(width=150)
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / "latest.json"
-    found = {"versions": versions()}
-    for name in options.parts or PARTS:
+    for name in () if options.page else options.parts or PARTS:
         rows = PARTS[name].run(options, console)
         console.print(PARTS[name].table(rows))
-        found[name] = rows
-        path.write_text(json.dumps(found, indent=1))
-    console.print(f"written to {path}")
+        if rows:
+            content = {"versions": versions(), "rows": rows}
+            (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+    PAGE.write_text(page(PARTS, RESULTS), encoding="utf-8")
+    console.print(f"written to {RESULTS} and {PAGE}")
 
 
 def versions() -> dict[str, str]:

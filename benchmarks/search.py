@@ -1,4 +1,4 @@
-"""`python -m benchmarks.search`: a search against GridSearchCV, and a path against fits from scratch.
+"""A search against GridSearchCV, and a path against fits from scratch.
 
 Both contestants see the same table, bank, folds and tolerance; everything from the table on is timed.
 """
@@ -6,7 +6,6 @@ Both contestants see the same table, bank, folds and tolerance; everything from 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 
@@ -18,54 +17,41 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
-from benchmarks.__main__ import RESULTS, versions
 from kernelweave import KernelBank, MKLClassifier, MKLClassifierCV, path
 from kernelweave.geometry import BoxSimplex
 from kernelweave.kernels import Gaussian
 from kernelweave.learners import Hinge
 
-N_SAMPLES = 300
 VIEWS = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
 COSTS = np.logspace(-1, 2, 5).tolist()
 FOLDS = StratifiedKFold(5)
+CASES = ((300, 8), (300, 16), (569, 16))  # samples, Gaussian widths per view
+TOL, ROUNDS = 1e-4, 2
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=__doc__)
-    parser.add_argument(
-        "--rounds", type=int, default=2, help="interleaved rounds; the fastest of each counts"
-    )
-    parser.add_argument("--widths", nargs="*", type=int, default=[8, 16], help="Gaussian widths per view")
-    parser.add_argument("--tol", type=float, default=1e-4, help="relative gap of every fit")
-    options = parser.parse_args()
-    console = Console()
-    rows = [measure(n, options, console) for n in options.widths]
-    console.print(table(rows, options.tol))
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / "search.json"
-    file.write_text(json.dumps({"machine": versions(), "tol": options.tol, "rows": rows}, indent=1))
-    console.print(f"written to {file}")
+def run(options: argparse.Namespace, console: Console) -> list[dict[str, float]]:
+    return [measure(*case, min(options.rounds, ROUNDS), console) for case in CASES]
 
 
-def data() -> tuple[np.ndarray, np.ndarray]:
+def data(n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     X, y = load_breast_cancer(return_X_y=True)
-    rows = np.random.default_rng(0).permutation(len(y))[:N_SAMPLES]
+    rows = np.random.default_rng(0).permutation(len(y))[:n_samples]
     return scale(X[rows]), y[rows]
 
 
-def measure(widths: int, options: argparse.Namespace, console: Console) -> dict[str, float]:
+def measure(n_samples: int, widths: int, rounds: int, console: Console) -> dict[str, float]:
     """Time every contestant in turn, several rounds; keep the fastest time of each."""
-    X, y = data()
+    X, y = data(n_samples)
     bank = KernelBank.per_view([Gaussian(scale=s) for s in np.geomspace(1 / 32, 4.0, widths)], views=VIEWS)
     n_kernels = widths * len(VIEWS)
     thetas = np.geomspace(1.0 / n_kernels, 1.0, 10).tolist()
-    model = MKLClassifier(bank, learner=Hinge(C=10.0), geometry=BoxSimplex(), tol=options.tol)
+    model = MKLClassifier(bank, learner=Hinge(C=10.0), geometry=BoxSimplex(), tol=TOL)
     found: dict[str, float] = {}
 
     def search() -> None:
-        fast = MKLClassifierCV(
-            bank, learner_values=COSTS, geometry_values=thetas, cv=FOLDS, tol=options.tol
-        ).fit(X, y)
+        fast = MKLClassifierCV(bank, learner_values=COSTS, geometry_values=thetas, cv=FOLDS, tol=TOL).fit(
+            X, y
+        )
         found.update(search_score=fast.best_score_, search_machines=int(fast.cv_results_["machines"].sum()))
 
     def exhaustive() -> None:
@@ -86,14 +72,15 @@ def measure(widths: int, options: argparse.Namespace, console: Console) -> dict[
         "cold": cold,
     }
     times: dict[str, float] = {}
-    for round_ in range(options.rounds):
+    for round_ in range(rounds):
         for name, run in contestants.items():
-            console.log(f"M={n_kernels} round {round_ + 1}: {name}")
+            console.log(f"n={n_samples} M={n_kernels} round {round_ + 1}: {name}")
             with threadpool_limits(1):
                 start = time.perf_counter()
                 run()
             times[name] = min(times.get(name, np.inf), time.perf_counter() - start)
     return {
+        "n_samples": n_samples,
         "n_kernels": n_kernels,
         **{f"{name}_seconds": seconds for name, seconds in times.items()},
         **found,
@@ -102,14 +89,22 @@ def measure(widths: int, options: argparse.Namespace, console: Console) -> dict[
     }
 
 
-def table(rows: list[dict[str, float]], tol: float) -> Table:
-    out = Table(
-        title=f"n={N_SAMPLES}, 5 C × 10 θ × 5 folds and a path of 10 θ, relative gap {tol:g}, one thread"
-    )
-    for column in ("M", "search", "GridSearchCV", "ratio", "path of 10", "10 cold fits", "path ÷ one fit"):
+def table(rows: list[dict[str, float]]) -> Table:
+    out = Table(title=f"5 C × 10 θ × 5 folds and a path of 10 θ, relative gap {TOL:g}, one thread")
+    for column in (
+        "n",
+        "M",
+        "search",
+        "GridSearchCV",
+        "ratio",
+        "path of 10",
+        "10 cold fits",
+        "path ÷ one fit",
+    ):
         out.add_column(column, justify="right")
     for row in rows:
         out.add_row(
+            str(row["n_samples"]),
             str(row["n_kernels"]),
             f"{row['search_seconds']:.2f} s",
             f"{row['exhaustive_seconds']:.2f} s",
@@ -119,7 +114,3 @@ def table(rows: list[dict[str, float]], tol: float) -> Table:
             f"{row['path_to_one_fit']:.1f}",
         )
     return out
-
-
-if __name__ == "__main__":
-    main()

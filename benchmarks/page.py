@@ -1,0 +1,40 @@
+"""docs/speed.md: the tables of all results that are there, as they were measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+HEAD = """# Speed and memory
+
+Made by `python -m benchmarks` from the files of `benchmarks/results`; nothing here is typed. Contestants of a
+table took turns in one run and the fastest time of each counts, so ratios can be compared, times only within
+their table. Two threads where nothing else is said.
+"""
+
+
+def page(parts: Mapping[str, Any], results: Path) -> str:
+    """Return the page of all parts whose results are there, in the order of the parts."""
+    sections = []
+    for name, part in parts.items():
+        file = results / f"{name}.json"
+        if file.is_file():
+            content = json.loads(file.read_text(encoding="utf-8"))
+            known = content["versions"]
+            versions = ", ".join(f"{what} {known[what]}" for what in ("python", "numpy", "scikit-learn"))
+            sections.append(f"## {name}\n\n{markdown(part.table(content['rows']))}\n\n({versions})\n")
+    return "\n".join([HEAD, *sections])
+
+
+def markdown(table: Table) -> str:
+    """Return a table of text for a page."""
+    columns = [[str(cell).replace("|", "\\|") for cell in column.cells] for column in table.columns]
+    lines = [[str(column.header) for column in table.columns], ["---:"] * len(columns)]
+    lines[1][0] = "---"
+    lines += [list(cells) for cells in zip(*columns, strict=True)]
+    rows = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return f"{table.title}\n\n{rows}"
