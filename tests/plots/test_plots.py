@@ -45,6 +45,20 @@ def test_distances_are_marked_by_kind_with_the_bounds():
     assert display.ax_.get_yscale() == "log"
 
 
+def test_bounds_may_be_an_array_or_none():
+    squares = PairDistancesDisplay([1, -1], [0.5, 2.0], bounds=np.array([1.0, 3.0])).plot().ax_
+    assert [line.get_ydata()[0] for line in squares.lines] == [1.0, 3.0]
+    assert not PairDistancesDisplay([1, -1], [0.5, 2.0]).plot().ax_.lines
+
+
+def test_two_curves_need_two_axes():
+    display = PairScoresDisplay(Y, MODEL.pair_distance(PAIRS))
+    with pytest.raises(ValueError, match=r"two axes, as plt\.subplots\(1, 2\)\[1\] makes them; got Axes"):
+        display.plot(pyplot.subplots()[1])
+    below = pyplot.subplots(2, 1)[1]
+    assert display.plot(below).ax_ == tuple(below)
+
+
 def test_the_cmc_display_draws_its_curve():
     display = CMCDisplay.from_distances([[0.1, 0.5], [0.1, 0.3]], ["a", "b"], ["a", "b"], name="ITML")
     np.testing.assert_allclose(display.ax_.lines[0].get_ydata(), [0.5, 1.0])

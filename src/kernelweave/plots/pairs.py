@@ -58,7 +58,11 @@ class PairScoresDisplay:
         """Draw on two axes: precision over recall, true over false positive rate."""
         if ax is None:
             ax = _pyplot().subplots(1, 2, figsize=(9.0, 4.0), layout="constrained")[1]
-        left, right = ax
+        if np.size(ax) != 2:
+            raise ValueError(
+                f"The two curves need two axes, as plt.subplots(1, 2)[1] makes them; got {type(ax).__name__}."
+            )
+        left, right = np.ravel(ax)
         prefix = f"{self.name}: " if self.name else ""
         left.step(self.recall, self.precision, where="post", label=f"{prefix}AP {self.average_precision:.3f}")
         left.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02))
@@ -101,7 +105,7 @@ class PairDistancesDisplay(Display):
             heights: AnyArray = self.squared[self.y == sign]
             ax.scatter(np.arange(start, start + len(heights)), heights, s=18, linewidths=0.8, **style)
             start += len(heights)
-        for value, label in zip(self.bounds or (), ("u", "l"), strict=False):
+        for value, label in zip(() if self.bounds is None else self.bounds, ("u", "l"), strict=False):
             ax.axhline(value, linestyle="--", color="0.3", linewidth=0.8)
             ax.annotate(label, (1.0, value), xycoords=("axes fraction", "data"), va="bottom", ha="right")
         if (self.squared > 0.0).all():

@@ -34,9 +34,9 @@ class Pairs:
             out[span] = (self.points[first[span]] != self.points[second[span]]).any(axis=1)
         return out
 
-    def used_points(self) -> Matrix:
-        """Return the points that belong to a pair."""
-        used = np.unique(self.ends)
+    def used_points(self, which: AnyArray) -> Matrix:
+        """Return the points that belong to one of these pairs."""
+        used = np.unique(self.ends[which])
         return self.points if len(used) == len(self.points) else self.points[used]
 
 
@@ -57,6 +57,23 @@ def read_pairs(pairs: Any, preprocessor: Any, name: str = "pairs") -> Pairs:
     return Pairs(checked.reshape(2 * n, d), np.arange(2 * n, dtype=np.int64).reshape(n, 2))
 
 
+def read_points(places: AnyArray, preprocessor: Any) -> Matrix:
+    """Return rows of the preprocessor by their indices."""
+    points = np.asarray(preprocessor)
+    if places.size and not np.issubdtype(places.dtype, np.integer):
+        raise ValueError(f"X must be a table, or whole numbers as rows of preprocessor; got {places.dtype}.")
+    _check_range(places, len(points), "X")
+    return points[places.astype(np.intp)]
+
+
+def _check_range(places: AnyArray, n_points: int, name: str) -> None:
+    if places.size and (places.min() < 0 or places.max() >= n_points):
+        raise ValueError(
+            f"{name} must be indices from 0 to {n_points - 1}, the rows of preprocessor; "
+            f"got {places.min()} to {places.max()}."
+        )
+
+
 def _indexed(given: AnyArray, preprocessor: Any, name: str) -> Pairs:
     points = check_array(preprocessor, dtype=np.float64, order="C", input_name="preprocessor")
     if given.shape[1] != 2 or not np.issubdtype(given.dtype, np.integer):
@@ -66,11 +83,7 @@ def _indexed(given: AnyArray, preprocessor: Any, name: str) -> Pairs:
         )
     if len(given) == 0:
         raise ValueError(f"{name} are empty; at least one pair is needed.")
-    if given.min() < 0 or given.max() >= len(points):
-        raise ValueError(
-            f"{name} must be indices from 0 to {len(points) - 1}, the rows of preprocessor; "
-            f"got {given.min()} to {given.max()}."
-        )
+    _check_range(given, len(points), name)
     return Pairs(points, np.ascontiguousarray(given, dtype=np.int64))
 
 

@@ -61,6 +61,7 @@ class ITML(MahalanobisMetric):
     components_ : array of shape (d, d), L with M = L'L
     bounds_ : (u, l) in use
     threshold_ : distance up to which `predict` says similar; the most accurate one on the training pairs
+    classes_ : -1 and 1; to scikit-learn's splitters and scorers this is a classifier of pairs
     multipliers_ : array of shape (n_pairs,), how much each pair pulled; 0 where its goal was met anyway
     certificate_, duality_gap_, objective_, history_, n_iter_ : as in `MKLClassifier`; iterations are sweeps
     n_features_in_ : d
@@ -104,6 +105,7 @@ class ITML(MahalanobisMetric):
     def fit(self, pairs: Any, y: Any, privileged: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Learn the metric from pairs (n, 2, d) and y = ±1; ``sample_weight`` multiplies gamma per pair.
 
+        Pairs of weight 0 decide nothing: neither the metric nor its bounds nor the threshold.
         ``privileged`` is not looked at: it is there so that ITML can stand where `ITMLPlus` does.
         """
         return self._fit(pairs, y, None, sample_weight)
@@ -122,7 +124,8 @@ class ITML(MahalanobisMetric):
             )
         problem = self._problem(checked, sign, weight, used, known)
         self._solve(problem, used)
-        self._calibrate(checked, sign)
+        self._calibrate(Pairs(checked.points, checked.ends[used]), sign[used], weight[used])
+        self.classes_ = np.array([-1, 1])
         return self
 
     def _check_parameters(self) -> None:
@@ -151,7 +154,7 @@ class ITML(MahalanobisMetric):
         """Return the problem of the used pairs, in which every slack is a pair's own."""
         self.n_features_in_ = pairs.points.shape[1]
         ends, sign, weight = pairs.ends[used], sign[used], weight[used]
-        points = pairs.used_points()
+        points = pairs.used_points(used)
         prior = as_prior("prior", self.prior, points, self.n_features_in_)
         if self.bounds is None:
             found = distance_percentiles(points, prior, (3.0, 97.0))
@@ -203,8 +206,8 @@ class ITML(MahalanobisMetric):
         self.history_ = list(result.history)
         self.n_iter_ = result.n_sweeps
 
-    def _calibrate(self, pairs: Pairs, sign: Vector) -> None:
+    def _calibrate(self, pairs: Pairs, sign: Vector, weight: Vector) -> None:
         if len(np.unique(sign)) == 2:
-            self.threshold_ = best_threshold(distances(pairs, self.components_), sign)
+            self.threshold_ = best_threshold(distances(pairs, self.components_), sign, weight=weight)
         else:  # one kind of pairs says nothing of the other: half way between the goals
             self.threshold_ = float(np.mean(np.sqrt(self.bounds_)))

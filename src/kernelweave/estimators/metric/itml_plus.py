@@ -105,8 +105,11 @@ class ITMLPlus(ITML):
         if known is None:
             return problem
         hidden, told = known[0], known[1][used]
+        if not told.any():
+            return problem
         self.told_[used] = told
-        prior = self._privileged_prior(hidden.used_points(), pairs.used_points(), problem.space.prior)
+        rows = hidden.used_points(known[1] & used)
+        prior = self._privileged_prior(rows, pairs.used_points(used), problem.space.prior)
         price = np.inf if self.kappa is None else float(self.kappa)
         return replace(
             problem,

@@ -8,10 +8,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import roc_auc_score
+from sklearn.utils import ClassifierTags, TransformerTags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.estimators.metric.inputs import Pairs, read_pairs, read_signs
+from kernelweave.estimators.metric.inputs import Pairs, read_pairs, read_points, read_signs
 from kernelweave.estimators.metric.threshold import best_threshold
 
 
@@ -39,7 +40,7 @@ class MahalanobisMetric(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "components_")
         given = np.asarray(X)
         if getattr(self, "preprocessor", None) is not None and given.ndim == 1:
-            X = np.asarray(self.preprocessor)[given]
+            X = read_points(given, self.preprocessor)
         X = check_array(X, dtype=np.float64, input_name="X")
         self._check_features(X.shape[1])
         return np.asarray(X @ self.components_.T)
@@ -101,6 +102,10 @@ class MahalanobisMetric(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.three_d_array = True
         tags.input_tags.two_d_array = False
         tags.target_tags.required = True
+        # Similar or not: scikit-learn's folds then keep both kinds of pairs in every part.
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags.transformer_tags = TransformerTags()
         return tags
 
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import _check_sample_weight
 
-from kernelweave._typing import AnyArray
-from kernelweave.estimators.metric.inputs import read_pairs, read_privileged, read_signs
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.estimators.base import forget
+from kernelweave.estimators.metric.inputs import Pairs, read_pairs, read_privileged, read_signs
 from kernelweave.estimators.metric.itml import ITML
 from kernelweave.estimators.parameters import check_from_zero
 
@@ -25,11 +27,12 @@ class ITMLSelect(ITML):
     gamma, prior, bounds, max_iter, tol, preprocessor, random_state, verbose
         As in `ITML`; gamma, max_iter and tol hold for both stages.
     drop : float, default=0.1
-        Share of each kind of pairs to leave out; 0 is `ITML`.
+        Share of each kind of pairs with privileged features to leave out; 0 is `ITML`.
 
     Attributes
     ----------
-    kept_ : bool array of shape (n_pairs,), the pairs learnt from, all without privileged features among them
+    kept_ : bool array of shape (n_pairs,), the pairs learnt from, those without privileged features among
+        them; not those of weight 0
     selector_ : the ITML fitted on privileged features, or None where there were none
     components_, bounds_, threshold_, multipliers_, certificate_, duality_gap_, objective_, history_, n_iter_,
     n_features_in_ : as in `ITML`
@@ -55,13 +58,20 @@ class ITMLSelect(ITML):
     drop: float = 0.1
 
     def fit(self, pairs: Any, y: Any, privileged: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from pairs (n, 2, d), y = ±1 and privileged features as in `ITMLPlus.fit`."""
+        """Learn from pairs (n, 2, d), y = ±1 and privileged features as in `ITMLPlus.fit`.
+
+        ``sample_weight`` multiplies gamma in both stages; pairs of weight 0 are not among those to drop from.
+        """
         self._check_parameters()
-        kept, selector = self._select(pairs, y, privileged)
-        weight = np.ones(len(kept)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if weight.shape != kept.shape:
+        forget(self)
+        checked = read_pairs(pairs, self.preprocessor)
+        sign = read_signs(y, len(checked))
+        weight = _check_sample_weight(sample_weight, sign, dtype=np.float64, ensure_non_negative=True)
+        kept, selector = self._select(read_privileged(privileged, checked, np.ndim(pairs) == 2), sign, weight)
+        if not kept.any():
             raise ValueError(
-                f"sample_weight must have shape {kept.shape}, one entry per pair; got {weight.shape}."
+                f"drop={self.drop!r} leaves none of the {len(sign)} pairs to learn from; lower drop, or give "
+                "more pairs."
             )
         self._fit(pairs, y, None, weight * kept)
         self.kept_, self.selector_ = kept, selector
@@ -71,14 +81,13 @@ class ITMLSelect(ITML):
         super()._check_parameters()
         check_from_zero("drop", self.drop, below=1.0)
 
-    def _select(self, pairs: Any, y: Any, privileged: Any) -> tuple[AnyArray, ITML | None]:
-        checked = read_pairs(pairs, self.preprocessor)
-        sign = read_signs(y, len(checked))
-        kept = np.ones(len(sign), dtype=bool)
-        known = read_privileged(privileged, checked, np.ndim(pairs) == 2)
-        if known is None:
+    def _select(
+        self, known: tuple[Pairs, AnyArray] | None, sign: Vector, weight: Vector
+    ) -> tuple[AnyArray, ITML | None]:
+        kept = weight > 0.0
+        if known is None or not (known[1] & kept).any():
             return kept, None
-        hidden, told = known
+        hidden, told = known[0], known[1] & kept
         selector = ITML(
             gamma=self.gamma,
             max_iter=self.max_iter,
@@ -86,7 +95,7 @@ class ITMLSelect(ITML):
             preprocessor=hidden.points,
             random_state=self.random_state,
             verbose=self.verbose,
-        ).fit(hidden.ends[told], sign[told])
+        ).fit(hidden.ends[told], sign[told], sample_weight=weight[told])
         # Similar pairs count as odd when far apart, dissimilar ones when near.
         oddness = np.full(len(sign), -np.inf)
         oddness[told] = sign[told] * selector.pair_distance(hidden.ends[told])

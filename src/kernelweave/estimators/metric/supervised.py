@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -23,7 +23,7 @@ def pairs_from_labels(
 ) -> tuple[AnyArray, AnyArray]:
     """Return random pairs of samples as indices (n, 2), and +1 for equal, -1 for different labels.
 
-    No pair comes twice; where a kind has fewer pairs than asked for, all of them are taken.
+    Similar pairs come first. No pair comes twice; where a kind has fewer than asked for, all are taken.
 
     >>> ends, y = pairs_from_labels(["a", "a", "b", "b"], n_pairs=4, random_state=0)
     >>> ends.shape, y.tolist()
@@ -65,7 +65,7 @@ def _draw(labels: AnyArray, equal: bool, wanted: int, rng: np.random.Generator) 
     return np.column_stack(divmod(found[:wanted], n))
 
 
-class SupervisedMetric(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""A metric from labelled samples: random pairs of equal and of different labels, then a pair learner.
 
     Parameters
@@ -138,6 +138,10 @@ class SupervisedMetric(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         learner.fit(self.pairs_, self.pair_labels_, privileged=privileged)
         self.learner_ = learner.set_params(preprocessor=None)
         return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.learner_.components_.shape[0])
 
     def transform(self, X: Any) -> Matrix:
         """Return X L': points whose Euclidean distances are the learnt ones."""
