@@ -90,12 +90,19 @@ class Bags:
 
 def is_bags(X: Any) -> bool:
     """Return whether these are sets of instances, and not a table with one sample per row."""
+    if is_array_of_tables(X):
+        return True
     several = isinstance(X, list | tuple) and (not X or np.ndim(X[0]) != 1 or hasattr(X[0], "columns"))
     return isinstance(X, Bags) or several or getattr(X, "ndim", 2) == 3
 
 
+def is_array_of_tables(X: Any) -> bool:
+    """Return whether this is an array of objects, as numpy makes of bags of different sizes."""
+    return isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1
+
+
 def as_bags(X: Any) -> Bags:
-    """Return bags for Bags, a list of tables, a three-dimensional array, or a table of one-instance bags."""
+    """Return bags for Bags, tables in a list or array, or one table whose rows are bags of one instance."""
     if isinstance(X, Bags):
         return X
     if isinstance(X, Views) or sparse.issparse(X) or hasattr(X, "columns"):
@@ -108,6 +115,8 @@ def as_bags(X: Any) -> Bags:
         if np.ndim(X[0]) == 1:
             return as_bags(np.asarray(X, dtype=np.float64))
         return _stacked([as_bag(table, place) for place, table in enumerate(X)])
+    if is_array_of_tables(X):
+        return as_bags(list(X))
     X = np.asarray(X)
     if X.ndim == 3:
         return as_bags(list(X))

@@ -48,6 +48,9 @@ class AmbiguousEstimator(KernelEstimator):
         """
         return super().combined_kernel(X, Z)
 
+    def _require_fit(self, attribute: str | None = "bank_") -> None:
+        super()._require_fit(attribute)  # set last: a fit that failed leaves classes at most
+
     def _check_common(self) -> None:
         check_number("C", self.C, above=0.0)
         check_number("theta", getattr(self, "theta", None), above=0.0, optional=True)

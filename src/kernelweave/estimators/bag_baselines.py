@@ -10,8 +10,9 @@ from kernelweave._typing import Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.bank.bags import Bags
 from kernelweave.estimators.bag_classifier import BagClassifier, Members
+from kernelweave.estimators.parameters import check_part
 from kernelweave.estimators.training import warn_if_open
-from kernelweave.geometry import LpBall
+from kernelweave.geometry import LpBall, WeightGeometry
 from kernelweave.learners import Hinge
 from kernelweave.methods import bag_machines
 from kernelweave.methods.bag_machines import BagFit, Trainer
@@ -39,6 +40,10 @@ class BagBaseline(BagClassifier):
 
     geometry: Any = None
     max_rounds: int = 20
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_part("geometry", self.part("geometry"), WeightGeometry, "LpBall(p=2)")
 
     def _train(self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector) -> BagFit:
         trainer = Trainer(Hinge(C=1.0), self.part("geometry"), self.tol, self.max_iter)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -16,12 +18,15 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.bags import Bags, as_bags, is_bags
 from kernelweave.estimators.ambiguous import AmbiguousEstimator, point_scores
 from kernelweave.estimators.answers import winners
+from kernelweave.estimators.base import forget
 from kernelweave.estimators.inputs import check_input, is_precomputed
 from kernelweave.estimators.parameters import check_choice, check_count
 from kernelweave.estimators.partial_labels import is_balanced
 from kernelweave.estimators.progress import count_bar
+from kernelweave.estimators.splits import stratified_folds
 from kernelweave.estimators.targets import encode_labels, sample_weights
 from kernelweave.methods.bag_machines import BagFit
+from kernelweave.methods.single_kernels import Fold
 
 Members = Sequence[Indices]
 
@@ -31,7 +36,7 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
     """A classifier of bags: instances are scored, a bag by pooling its instances, and a threshold cuts."""
 
     threshold: str = "cv"
-    cv: int = 3
+    cv: Any = 3
     centering: Any = "auto"
     class_weight: Any = None
 
@@ -44,8 +49,12 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
         """Train on some bags, ``members`` being rows of the kernels of all instances."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from bags (`Bags`, or a list of arrays of instances) and one label per bag."""
+        """Learn from bags (`Bags`, or a list or object array of tables of instances) and one label per bag.
+
+        ``sample_weight`` multiplies C by bag. From bags of weight 0 nothing is learnt but the kernels.
+        """
         self._check_parameters()
+        forget(self)
         bags = self._read(X, reset=True)
         self.classes_, index = encode_labels(y, len(bags))
         if self.classes_.size != 2:
@@ -54,9 +63,10 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
                 f"classes, got {self.classes_.size}; use scikit-learn's OneVsRestClassifier for more."
             )
         signs = np.where(index == 1, 1.0, -1.0)
-        prices = self.C * sample_weights(sample_weight, self.class_weight, self.classes_, index)
+        weight = sample_weights(sample_weight, None, self.classes_, index)
+        prices = self.C * sample_weights(weight, self.class_weight, self.classes_, index)
         fitted = self._fit_bank(bags.instances)
-        self.centered_ = self._centres(signs)
+        self.centered_ = self._centres(float(weight[signs > 0].sum() / weight.sum()))
         with blas_threads(1), count_bar(self.verbose, "folds") as tick:
             kernels, grams = self._kernels(fitted, self.centered_)
             self.threshold_ = self._threshold(grams, bags.members, signs, prices, tick)
@@ -119,27 +129,49 @@ class BagClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         self._check_common()
         check_choice("threshold", self.threshold, ("cv", "zero"))
-        check_count("cv", self.cv, least=2)
+        if isinstance(self.cv, Integral) and not isinstance(self.cv, bool):
+            check_count("cv", self.cv, least=2)
+        elif isinstance(self.cv, str) or not (hasattr(self.cv, "split") or isinstance(self.cv, Iterable)):
+            raise ValueError(
+                f"cv must be a number of folds from 2 on, a splitter or pairs of indices; got {self.cv!r}."
+            )
         if not isinstance(self.centering, bool | np.bool_) and self.centering != "auto":
             raise ValueError(f"centering must be 'auto', True or False; got {self.centering!r}.")
 
-    def _centres(self, signs: Vector) -> bool:
-        return is_balanced(float((signs > 0).mean())) if self.centering == "auto" else bool(self.centering)
+    def _centres(self, share: float) -> bool:
+        return is_balanced(share) if self.centering == "auto" else bool(self.centering)
 
     def _threshold(
         self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector, tick: Any
     ) -> float:
         """Return the cut with fewest errors on scores of bags that were left out of training."""
-        rare = int(min((signs > 0).sum(), (signs < 0).sum()))
-        if self.threshold == "zero" or rare < 2:
+        if self.threshold == "zero":
+            return 0.0
+        used = np.flatnonzero(prices)
+        rare = int(np.bincount(signs[used] > 0).min())
+        if rare < 2:
+            warnings.warn(
+                "threshold='cv' holds out bags of either class, but one class has a single bag: scores are "
+                "cut at zero, as with threshold='zero'.",
+                stacklevel=3,
+            )
             return 0.0
         scores = np.empty(signs.size)
-        folds = StratifiedKFold(min(self.cv, rare), shuffle=True, random_state=self.random_state)
-        for kept, held in folds.split(signs, signs):
+        folds = self._folds(signs, used, rare)
+        for kept, held in folds:
             fit = self._train(grams, [members[bag] for bag in kept], signs[kept], prices[kept])
             scores[held] = [self.pool(fit.values(grams, members[bag])) for bag in held]
-            tick(folds.get_n_splits() + 1)
-        return best_cut(scores, signs, prices)
+            tick(len(folds) + 1)
+        return best_cut(scores[used], signs[used], prices[used])
+
+    def _folds(self, signs: Vector, used: Indices, rare: int) -> list[Fold]:
+        """Return folds of the bags in use; each of them is held out once."""
+        index = (signs > 0).astype(np.intp)
+        if isinstance(self.cv, Integral):
+            splitter = StratifiedKFold(min(int(self.cv), rare), shuffle=True, random_state=self.random_state)
+            return [(used[kept], used[held]) for kept, held in stratified_folds(splitter, index[used])]
+        folds = stratified_folds(self.cv, index)  # indices are those of all bags
+        return [(np.intersect1d(kept, used), np.intersect1d(held, used)) for kept, held in folds]
 
     def _keep_fit(self, fit: BagFit, bags: Bags, signs: Vector, values: Vector) -> None:  # noqa: ARG002
         """Set what else was learnt; ``values`` are those of the instances."""

@@ -11,6 +11,7 @@ from sklearn.base import ClusterMixin
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.estimators.ambiguous import AmbiguousEstimator, point_scores
+from kernelweave.estimators.base import forget
 from kernelweave.estimators.inputs import check_input
 from kernelweave.estimators.partial_labels import share_counts
 from kernelweave.estimators.progress import count_bar
@@ -30,7 +31,7 @@ class MKLClusterer(ClusterMixin, AmbiguousEstimator):  # type: ignore[misc]
     bank : KernelBank, "precomputed" or None, default=None
         The kernels; None is `KernelBank.distances()`. They are centred, then scaled to mean diagonal one.
     balance : float or pair of floats, default=(0.3, 0.7)
-        Share of the samples in cluster 1, or an interval for it.
+        Share of the samples in cluster 1, or an interval for it; each cluster has one sample at least.
     C : float, default=0.1
         Price of a squared margin violation.
     theta : float or None, default=None
@@ -47,7 +48,8 @@ class MKLClusterer(ClusterMixin, AmbiguousEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    [Xu14, Ch. 4] with no label known. Which of the clusters is 0 means nothing: the first sample's is.
+    [Xu14, Ch. 4] with no label known. Where the balance allows both, which of the clusters is 0 means
+    nothing: the first sample's is; otherwise the balance tells which is 1.
     Differs from the paper: it names clustering as a case of the framework and reports no experiment.
 
     Examples
@@ -68,13 +70,15 @@ class MKLClusterer(ClusterMixin, AmbiguousEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes labels to everyone
         """Divide the samples X into two clusters."""
         self._check_common()
+        forget(self)
         X = check_input(self, X, reset=True)
         fitted = self._fit_bank(X)
         n = fitted.n_samples
         if n < 2:
             raise ValueError(f"Clustering needs at least 2 samples, got {n} sample.")
         counts = share_counts("balance", self.balance, n)
-        labelings = Balanced(np.zeros(n), max(1, counts.fewest), min(n - 1, counts.most))
+        fewest, most = np.clip([counts.fewest, counts.most], 1, n - 1).tolist()
+        labelings = Balanced(np.zeros(n), fewest, most)
         with blas_threads(1), count_bar(self.verbose, "rounds") as tick:
             kernels, grams = self._kernels(fitted, True)
             starts = leading_scores(grams)
@@ -93,9 +97,11 @@ class MKLClusterer(ClusterMixin, AmbiguousEstimator):  # type: ignore[misc]
             )
             values = np.sum([K @ c for K, c in zip(grams, outcome.coef, strict=True)], axis=0)
         self._keep_outcomes([outcome])
-        # Within the balance the decision values say who belongs together; the first sample is in cluster 0.
-        labels = (labelings.nearest(values) > 0).astype(int)
-        self._flip = bool(labels[0])
+        # Within the balance the decision values say who belongs together; the first sample is in cluster 0
+        # unless that breaks the balance.
+        found = labelings.nearest(values)
+        labels = (found > 0).astype(int)
+        self._flip = bool(labels[0]) and labelings.contains(-found)
         self.labels_ = labels ^ int(self._flip)
         self.threshold_ = _between(values, labels)
         self.bank_ = kernels.for_prediction()

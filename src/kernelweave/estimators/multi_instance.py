@@ -49,8 +49,8 @@ class MultiInstanceMKLClassifier(BagClassifier):
         instances ("input"), above 0 and at most 1; None is one instance.
     threshold : {"cv", "zero"}, default="cv"
         Where bag scores are cut: by cross-validation inside the training bags, or at zero.
-    cv : int, default=3
-        Folds for the threshold.
+    cv : int, splitter or pairs of indices, default=3
+        Folds for the threshold, which hold every bag out once; a number of them is stratified and shuffled.
     centering : "auto" or bool, default="auto"
         Whether kernels are centred; "auto": where bag labels are balanced.
     class_weight : dict, "balanced" or None, default=None

@@ -12,11 +12,13 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
-from kernelweave._typing import AnyArray, Matrix
+from kernelweave._typing import AnyArray, Matrix, Vector
 
 UNLABELLED = -1
 # A share of positives in this range counts as balanced: then kernels are centred, which replaces a bias.
 BALANCED = (0.35, 0.65)
+# Shares of all classes may miss one by so much: 0.33 three times is meant to be a third each.
+ROUNDED = 0.02
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,25 @@ def is_balanced(share: float) -> bool:
     return BALANCED[0] <= share <= BALANCED[1]
 
 
-def balance_counts(balance: Any, classes: AnyArray, index: AnyArray, column: int, n: int) -> Counts:
-    """Return how many of the n unlabelled samples may be positive in one binary problem."""
+def check_balance(balance: Any, classes: AnyArray) -> None:
+    """Refuse shares of all classes that cannot sum to one."""
+    if not isinstance(balance, Mapping) or not all(label in balance for label in classes.tolist()):
+        return
+    free = (0.0, 1.0)  # what is estimated may be anything
+    given = [balance[label] for label in classes.tolist()]
+    pairs = [free if isinstance(share, str) and share == "auto" else as_interval(share) for share in given]
+    low, high = (sum(pair[side] for pair in pairs) for side in (0, 1))
+    if low > 1.0 + ROUNDED or high < 1.0 - ROUNDED:
+        total = f"{low:g}" if low == high else f"between {low:g} and {high:g}"
+        raise ValueError(f"The shares of all classes in balance must sum to 1, but they sum to {total}.")
+
+
+def balance_counts(balance: Any, classes: AnyArray, index: AnyArray, column: int, weight: Vector) -> Counts:
+    """Return how many of the unlabelled samples may be positive in one binary problem."""
     binary = classes.size == 2
     positive = 1 if binary else column
-    told = index[index >= 0]
+    told = index >= 0
+    n = int((~told).sum())
     given = balance
     if isinstance(balance, Mapping):
         label = classes[positive]
@@ -107,20 +123,29 @@ def balance_counts(balance: Any, classes: AnyArray, index: AnyArray, column: int
             f"Beyond 2 classes balance is 'auto' or a mapping from class to share; got {balance!r}."
         )
     if isinstance(given, str) and given == "auto":
-        return estimated_counts(int((told == positive).sum()), told.size, n)
+        return estimated_counts(index[told] == positive, weight[told], n)
     return share_counts("balance", given, n)
 
 
-def estimated_counts(n_positive: int, n_told: int, n: int) -> Counts:
-    """Return the counts among n within one standard error of the share that the labelled samples show."""
-    share = n_positive / n_told
-    error = math.sqrt(share * (1.0 - share) / n_told)
+def estimated_counts(positive: AnyArray, weight: Vector, n: int) -> Counts:
+    """Return the counts among n within one standard error of the share that the labelled samples show.
+
+    Samples count by their weights; the standard error is that of a weighted mean.
+    """
+    share = float(weight[positive].sum() / weight.sum())
+    error = math.sqrt(share * (1.0 - share) * float((weight**2).sum())) / float(weight.sum())
     low, high = max(0.0, share - error), min(1.0, share + error)
     return Counts(round(low * n), round(high * n), n)
 
 
 def share_counts(name: str, share: Any, n: int) -> Counts:
     """Return the bounds that a share, or an interval of shares, puts on a count among n."""
+    low, high = as_interval(share, name)
+    return Counts(round(low * n), round(high * n), n)
+
+
+def as_interval(share: Any, name: str = "balance") -> tuple[float, float]:
+    """Return the two ends of a share or of an interval of shares, checked."""
     pair = tuple(share) if isinstance(share, tuple | list) else (share, share)
     numbers = len(pair) == 2 and all(isinstance(s, Real) and not isinstance(s, bool) for s in pair)
     if not numbers or not 0.0 < pair[0] <= pair[1] < 1.0:
@@ -128,4 +153,4 @@ def share_counts(name: str, share: Any, n: int) -> Counts:
             f"{name} must be a share of positives above 0 and below 1, or an interval such as (0.4, 0.6); "
             f"got {share!r}."
         )
-    return Counts(round(pair[0] * n), round(pair[1] * n), n)
+    return float(pair[0]), float(pair[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,13 +11,20 @@ from sklearn.base import ClassifierMixin
 from sklearn.model_selection import StratifiedKFold
 
 from kernelweave._threads import blas_threads
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.cross import contributions
 from kernelweave.estimators.ambiguous import AmbiguousEstimator, point_scores
 from kernelweave.estimators.answers import winners
+from kernelweave.estimators.base import forget
 from kernelweave.estimators.inputs import check_input
 from kernelweave.estimators.parameters import check_choice, check_number
-from kernelweave.estimators.partial_labels import Counts, balance_counts, may_be_balanced, split_labels
+from kernelweave.estimators.partial_labels import (
+    Counts,
+    balance_counts,
+    check_balance,
+    may_be_balanced,
+    split_labels,
+)
 from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.targets import sample_weights, signs
 from kernelweave.methods.ambiguity import Balanced, MultiStart, Outcome, learn, supervised_scores
@@ -49,7 +56,8 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
         the hard margin, no cap.
     balance : "auto", float, pair of floats or mapping, default="auto"
         Share of positives (of ``classes_[1]``) among the unlabelled, or an interval for it; "auto" takes the
-        labelled samples' share within one standard error. Beyond two classes a mapping from class to share.
+        labelled samples' share within one standard error. Beyond two classes a mapping from class to share;
+        shares of all classes sum to one.
     centering : "auto", "cv" or bool, default="auto"
         Whether kernels are centred in feature space, in place of a bias. "auto": where the classes
         may be balanced; "cv": by cross-validation over the labelled samples.
@@ -73,7 +81,8 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
     Attributes
     ----------
     transduction_ : labels of all training samples: those given, and those learnt for the unlabelled
-    candidates_ : int8 array (T, M, n) of labelings, ±1 for ``classes_[1]``; beyond two classes a list of them
+    candidates_ : int8 array (T, M, n) of labelings, ±1 for ``classes_[1]``, 0 for samples of weight 0; beyond
+        two classes a list of them
     candidate_weights_ : array (T, M), the weights η
     kernel_weights_ : array (M,) or (classes, M), the weights summed over the candidates
     dual_coef_, support_, intercept_ : α of the samples, where it is not zero, and minus the threshold
@@ -114,34 +123,35 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
     class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from samples X and their labels y, −1 where there is none."""
+        """Learn from samples X and their labels y, −1 where there is none.
+
+        ``sample_weight`` multiplies C and C_unlabeled. Samples of weight 0 are labelled, but nothing is
+        learnt from them: kernels alone are made, centred and scaled on all samples.
+        """
         self._check_parameters()
+        forget(self)
         X = check_input(self, X, reset=True)
         fitted = self._fit_bank(X)
         self.classes_, index = split_labels(y, fitted.n_samples)
-        told = index >= 0
-        weight = sample_weights(None, self.class_weight, self.classes_, index[told])
-        prices = np.full(index.size, float(self.C_unlabeled))
-        prices[told] = self.C * weight
-        prices *= (
-            1.0 if sample_weight is None else sample_weights(sample_weight, None, np.zeros(1), 0 * index)
-        )
-        known = np.zeros((index.size, signs(index[told], self.classes_.size).shape[1]))
-        known[told] = signs(index[told], self.classes_.size)
+        weight = sample_weights(sample_weight, None, np.zeros(1), 0 * index)
+        used = np.flatnonzero(weight)
+        known, prices = self._labels_and_prices(index[used], weight[used])
+        check_balance(self.balance, self.classes_)
         counts = [
-            balance_counts(self.balance, self.classes_, index, c, int((~told).sum()))
+            balance_counts(self.balance, self.classes_, index[used], c, weight[used])
             for c in range(known.shape[1])
         ]
         with blas_threads(1):
-            self.centered_ = self._choose_centring(fitted, known, prices, counts)
+            self.centered_ = self._choose_centring(fitted, used, known, prices, counts)
             kernels, grams = self._kernels(fitted, self.centered_)
             with count_bar(self.verbose, "rounds") as tick:
                 outcomes = [
-                    self._learn(grams, column, prices, count, tick)
+                    self._learn(_among(grams, used), column, prices, count, tick)
                     for column, count in zip(known.T, counts, strict=True)
                 ]
+            outcomes = [_among_all(outcome, used, index.size) for outcome in outcomes]
             values = _values(grams, outcomes)
-        self._keep(fitted, kernels, outcomes, values, index, counts)
+        self._keep(fitted, kernels, outcomes, values, index, weight > 0.0, counts)
         self._warn_if_open(outcomes)
         return self
 
@@ -166,7 +176,22 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
         if not isinstance(self.centering, bool | np.bool_) and self.centering not in ("auto", "cv"):
             raise ValueError(f"centering must be 'auto', 'cv', True or False; got {self.centering!r}.")
 
-    def _choose_centring(self, fitted: Any, known: Matrix, prices: Vector, counts: Sequence[Counts]) -> bool:
+    def _labels_and_prices(self, index: AnyArray, weight: Vector) -> tuple[Matrix, Vector]:
+        """Return ±1 per binary problem, 0 without label, and the price of every sample."""
+        told = index >= 0
+        if not told.any():
+            raise ValueError("All labelled samples have weight 0; some of each class need a weight above 0.")
+        per_class = sample_weights(weight[told], self.class_weight, self.classes_, index[told])
+        prices = self.C_unlabeled * weight
+        prices[told] = self.C * per_class
+        columns = signs(index[told], self.classes_.size)
+        known = np.zeros((index.size, columns.shape[1]))
+        known[told] = columns
+        return known, prices
+
+    def _choose_centring(
+        self, fitted: Any, used: Indices, known: Matrix, prices: Vector, counts: Sequence[Counts]
+    ) -> bool:
         if not isinstance(self.centering, str):
             return bool(self.centering)
         told = np.flatnonzero(known[:, 0])
@@ -177,7 +202,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
         groups = np.unique(known[told], axis=0, return_inverse=True)[1].ravel()
         right = {}
         for centre in (True, False):  # in this order: ties go to centring
-            _, grams = self._kernels(fitted, centre)
+            grams = _among(self._kernels(fitted, centre)[1], used)
             right[centre] = 0
             for _, held in folds.split(told, groups):
                 hidden, prices_now = known.copy(), prices.copy()
@@ -220,6 +245,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
         outcomes: Sequence[Outcome],
         values: Matrix,
         index: AnyArray,
+        used: AnyArray,
         counts: Sequence[Counts],
     ) -> None:
         self._keep_outcomes(outcomes)
@@ -228,12 +254,29 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
         free = index < 0
         self.balance_ = np.array([count.share for count in counts])
         self.intercept_ = np.zeros(len(outcomes))
-        if self.threshold == "balance" and free.any():
+        if self.threshold == "balance" and (free & used).any():
             self.intercept_ = -np.array(
-                [_cut(column[free], count) for column, count in zip(values.T, counts, strict=True)]
+                [_cut(column[free & used], count) for column, count in zip(values.T, counts, strict=True)]
             )
         learnt = winners(self._shaped(values + self.intercept_), self.classes_)
         self.transduction_ = np.where(free, learnt, self.classes_[index])
+
+
+def _among(grams: Sequence[Matrix], used: Indices) -> list[Matrix]:
+    """Return the kernels of the samples in use."""
+    return list(grams) if used.size == len(grams[0]) else [K[np.ix_(used, used)] for K in grams]
+
+
+def _among_all(outcome: Outcome, used: Indices, n: int) -> Outcome:
+    """Return the outcome of some samples as one of all n: the others have no label and no coefficient."""
+
+    def widened(values: AnyArray) -> AnyArray:
+        whole = np.zeros((*values.shape[:-1], n), dtype=values.dtype)
+        whole[..., used] = values
+        return whole
+
+    candidates = tuple(tuple(widened(h) for h in row) for row in outcome.candidates)
+    return replace(outcome, candidates=candidates, alpha=widened(outcome.alpha), coef=widened(outcome.coef))
 
 
 def _values(grams: Sequence[Matrix], outcomes: Sequence[Outcome]) -> Matrix:
