@@ -7,12 +7,13 @@ import sys
 import time
 
 import pytest
-from tests.experiments.toy import toy
+from tests.experiments.toy import METHODS, TITLES, toy
 
 from kernelweave.errors import DataError
 from kernelweave.experiments import Store, experiments, run
 from kernelweave.experiments.experiment import Study
 from kernelweave.experiments.render import write
+from kernelweave.experiments.views import Scores
 from kernelweave.experiments.views.cells import gather
 
 
@@ -53,7 +54,7 @@ def test_workers_give_the_same_numbers(place):
 
 SCRIPT = """
 import sys
-from tests.experiments.toy import toy
+from tests.experiments.toy import METHODS, TITLES, toy
 from kernelweave.experiments import Store, run
 run(toy(sys.argv[1], pause=0.05), Store(sys.argv[2]))
 """
@@ -111,6 +112,8 @@ def test_tables_come_as_markdown_and_html_with_the_printed_figures(place):
     assert {file.suffix for file in files} == {".md", ".html", ".svg"}
     text = (place / "out" / "toy.md").read_text()
     assert "[80.00 ± 1.00]" in text  # as printed
+    assert "**Accuracy in %: mean ± standard deviation over 4 splits (rank); in brackets the printed" in text
+    assert "0 of 1 means lie within one printed standard deviation" in text
     assert "81.50 ± 1.29 (3)" in text  # 0.8 + 0.01 * mean(0, 1, 2, 3), the worst of three
     assert "[3.0]" in text
     assert "Friedman" in text
@@ -118,6 +121,33 @@ def test_tables_come_as_markdown_and_html_with_the_printed_figures(place):
     page = (place / "out" / "toy.html").read_text()
     assert "It is &lt;not&gt; in print." in page
     assert "<script" not in page
+
+
+def test_captions_name_the_measure_and_nothing_is_said_of_figures_that_are_not_printed():
+    records = [
+        {"dataset": name, "split": split, "method": method, "accuracy": 0.5, "roc_auc": 0.6}
+        for name in TITLES
+        for split in range(2)
+        for method in METHODS
+    ]
+    plain = Scores("accuracy", TITLES, METHODS, {}, baseline="one")
+    named = Scores("roc_auc", TITLES, METHODS, {}, baseline="one", label="area under the curve")
+    for view, name in ((plain, "Accuracy in %"), (named, "Area under the curve in %")):
+        scores, differences = view.tables(records)
+        assert scores.title == f"{name}: mean ± standard deviation over 2 splits (rank)"
+        assert differences.title.startswith(f"{name}: difference to one, split by split")
+        assert [row[0] for row in scores.rows] == ["Set A", "Set B", "average rank"]
+        assert not any("printed" in remark for remark in scores.remarks)
+
+
+def test_tables_of_one_experiment_have_captions_of_their_own():
+    metrics = experiments()["itml-plus"]
+    records = [
+        cell | {"average_precision": 0.5, "roc_auc": 0.6, "relative_gap": 0.0}
+        for cell in metrics.study.cells(quick=True)
+    ]
+    titles = [grid.title for view in metrics.views for grid in view.tables(records)]
+    assert len(set(titles)) == len(titles) == 4
 
 
 @pytest.mark.parametrize("one", experiments().values(), ids=lambda e: e.id)

@@ -37,8 +37,11 @@ EXPERIMENTS = (
         source="[Xu14], Tables 5.1–5.3",
         study=STUDY,
         views=tuple(
-            Scores(measure, TITLES, tuple(METHODS), {}, baseline="ITML", test_share=0.4)
-            for measure in ("average_precision", "roc_auc")
+            Scores(measure, TITLES, tuple(METHODS), {}, baseline="ITML", test_share=0.4, label=label)
+            for measure, label in (
+                ("average_precision", "average precision"),
+                ("roc_auc", "area under the ROC curve"),
+            )
         ),
         differences=DIFFERENCES,
     ),

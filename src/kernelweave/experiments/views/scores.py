@@ -16,8 +16,9 @@ from kernelweave.experiments.views.cells import Cells, gather
 class Scores:
     """Mean ± deviation (rank) by data set and method; below them, in brackets, what the paper printed.
 
-    A second table compares every method with ``baseline`` split by split; Friedman's test and Nemenyi's
-    critical difference stand below the first, and are drawn.
+    Without printed figures there are no brackets. A second table compares every method with ``baseline``
+    split by split; Friedman's test and Nemenyi's critical difference stand below the first, and are drawn.
+    ``label`` is the measure in words.
     """
 
     measure: str
@@ -27,6 +28,13 @@ class Scores:
     baseline: str
     scale: float = 100.0
     test_share: float = 0.3
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """What is measured, and in which unit, as the beginning of a caption."""
+        name = self.label or self.measure.replace("_", " ")
+        return f"{name[:1].upper()}{name[1:]}{' in %' if self.scale == 100.0 else ''}"
 
     def tables(self, records: Records) -> list[Grid]:
         cells = gather(records, self.measure, self.methods, tuple(self.datasets))
@@ -60,16 +68,15 @@ class Scores:
                 if printed is not None:
                     compared += 1
                     agree += abs(mean - printed[0]) <= printed[1]
-            lines += [(self.datasets[dataset], *ours), ("", *theirs)]
+            lines += [(self.datasets[dataset], *ours), *([("", *theirs)] if self.published else [])]
         lines.append(("average rank", *(f"{rank:.2f}" for rank in place.mean(axis=0))))
+        caption = f"{self.title}: mean ± standard deviation over {cells.count} splits (rank)"
+        remark = f"{agree} of {compared} means lie within one printed standard deviation of the printed mean."
         return Grid(
-            f"Mean ± standard deviation over {cells.count} splits (rank); in brackets the printed figures",
+            f"{caption}; in brackets the printed figures" if self.published else caption,
             ("", *cells.methods),
             tuple(lines),
-            (
-                f"{agree} of {compared} means lie within one printed standard deviation of the printed mean.",
-                *self._verdict(cells),
-            ),
+            (*([remark] if compared else []), *self._verdict(cells)),
         )
 
     def _verdict(self, cells: Cells) -> tuple[str, ...]:
@@ -97,7 +104,8 @@ class Scores:
                 line.append(f"{self.scale * d.difference:+.2f} [{low:+.2f}, {high:+.2f}], d = {d.effect:.2f}")
             lines.append(tuple(line))
         return Grid(
-            f"Difference to {self.baseline}, split by split, with its 95 % interval and effect size",
+            f"{self.title}: difference to {self.baseline}, split by split, with its 95 % interval and effect "
+            "size",
             ("", *cells.methods),
             tuple(lines),
             ("The intervals allow for the overlap of the training sets (Nadeau and Bengio).",),
