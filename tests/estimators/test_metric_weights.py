@@ -139,3 +139,15 @@ def test_a_metric_from_labels_names_its_columns():
     assert list(frame.columns) == list(model.get_feature_names_out())
     assert list(frame.columns) == [f"supervisedmetric{k}" for k in range(4)]
     assert list(frame.index) == list(X.index[:5])
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_wrong_labels_of_weight_zero_do_not_move_the_threshold(cls):
+    used = np.arange(N) % 2 == 0
+    wrong = np.where(used, Y, 1)
+    given = dict(bounds=BOUNDS, tol=1e-9, random_state=0)
+    alone = cls(**given).fit(PAIRS[used], Y[used])
+    model = cls(**given).fit(PAIRS, wrong, sample_weight=used.astype(float))
+    assert model.threshold_ == pytest.approx(alone.threshold_, rel=1e-5)
+    moved = best_threshold(model.pair_distance(PAIRS), wrong.astype(float))
+    assert abs(moved - model.threshold_) > 0.01  # where they had a say

@@ -67,7 +67,7 @@ class ITMLSelect(ITML):
         checked = read_pairs(pairs, self.preprocessor)
         sign = read_signs(y, len(checked))
         weight = _check_sample_weight(sample_weight, sign, dtype=np.float64, ensure_non_negative=True)
-        kept, selector = self._select(read_privileged(privileged, checked, np.ndim(pairs) == 2), sign, weight)
+        kept, selector = self._select(checked, sign, weight, privileged, np.ndim(pairs) == 2)
         if not kept.any():
             raise ValueError(
                 f"drop={self.drop!r} leaves none of the {len(sign)} pairs to learn from; lower drop, or give "
@@ -82,9 +82,10 @@ class ITMLSelect(ITML):
         check_from_zero("drop", self.drop, below=1.0)
 
     def _select(
-        self, known: tuple[Pairs, AnyArray] | None, sign: Vector, weight: Vector
+        self, pairs: Pairs, sign: Vector, weight: Vector, privileged: Any, indexed: bool
     ) -> tuple[AnyArray, ITML | None]:
         kept = weight > 0.0
+        known = read_privileged(privileged, pairs, indexed)
         if known is None or not (known[1] & kept).any():
             return kept, None
         hidden, told = known[0], known[1] & kept
