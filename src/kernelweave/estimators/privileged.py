@@ -54,8 +54,9 @@ def _matrices(privileged: Any, n_samples: int) -> tuple[AnyArray, Indices]:
 
 def _missing(view: Any) -> AnyArray:
     """Return which rows of a view have no values at all, and which have some that are missing, by column."""
+    n_samples = view.shape[0]
     if issparse(view):
-        return np.zeros((view.shape[0], 1), dtype=bool)
+        return np.zeros((n_samples, 1), dtype=bool)
     unknown = np.isnan(np.asarray(view, dtype=np.float64))
     return np.column_stack([unknown.any(axis=1), unknown.all(axis=1)])
 
