@@ -6,11 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing, check_array
 
 from kernelweave._typing import AnyArray, Indices
 from kernelweave.bank import Views
+from kernelweave.bank.tables import is_sparse
 
 
 def read_privileged(privileged: Any, n_samples: int, *, pairwise: bool) -> tuple[Any, Indices]:
@@ -32,7 +32,7 @@ def read_privileged(privileged: Any, n_samples: int, *, pairwise: bool) -> tuple
         input_name="privileged",
     )
     _require_rows(table.shape[0], n_samples)
-    places = np.arange(n_samples) if issparse(table) else _present(np.isnan(table))
+    places = np.arange(n_samples) if is_sparse(table) else _present(np.isnan(table))
     rows = privileged if hasattr(privileged, "columns") else table  # frames keep their names
     return (rows if places.size == n_samples else _safe_indexing(rows, places)), places
 
@@ -54,9 +54,8 @@ def _matrices(privileged: Any, n_samples: int) -> tuple[AnyArray, Indices]:
 
 def _missing(view: Any) -> AnyArray:
     """Return which rows of a view have no values at all, and which have some that are missing, by column."""
-    n_samples = view.shape[0]
-    if issparse(view):
-        return np.zeros((n_samples, 1), dtype=bool)
+    if is_sparse(view):
+        return np.zeros((view.shape[0], 1), dtype=bool)
     unknown = np.isnan(np.asarray(view, dtype=np.float64))
     return np.column_stack([unknown.any(axis=1), unknown.all(axis=1)])
 
