@@ -32,7 +32,13 @@ from kernelweave.estimators.stream import (
     KernelStream,
     require_lengths,
 )
-from kernelweave.estimators.targets import encode_labels, labels_among, sample_weights
+from kernelweave.estimators.targets import (
+    class_factors,
+    encode_labels,
+    labels_among,
+    named_classes,
+    sample_weights,
+)
 from kernelweave.estimators.training import warn_of_gap
 from kernelweave.gram import FeatureRows, KernelRows
 from kernelweave.solvers import Checkpoint, DualAscent
@@ -318,16 +324,15 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         first = not hasattr(self, "classes_")
         X = check_input(self, X, reset=first)
         if first:
-            self.classes_ = _named(classes)
-        elif classes is not None and not np.array_equal(_named(classes), self.classes_):
+            self.classes_ = named_classes(classes)
+        elif classes is not None and not np.array_equal(named_classes(classes), self.classes_):
             raise ValueError(
                 f"classes={list(classes)} differ from those of the first call, {self.classes_.tolist()}; "
                 "leave classes out after it."
             )
         index = labels_among(y, self.classes_, X.shape[0])
         weight = sample_weights(sample_weight, None, self.classes_, index, all_classes=False)
-        if self.class_weight is not None:
-            weight = weight * class_factors(self.class_weight, self.classes_)[index]
+        weight = weight * class_factors(self.class_weight, self.classes_)[index]
         stream = self.stream_ if hasattr(self, "stream_") else self._new_stream(X)
         with blas_threads(1):
             self._follow(stream.advanced(X, index, weight))
@@ -361,24 +366,3 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.kernel_weights_, self.kernel_norms_ = standing.eta, standing.norms
         self.n_support_ = stream.n_support
         self.n_iter_ = 1
-
-
-def _named(classes: Any) -> AnyArray:
-    """Return the classes of a stream, which have to be named before all of them were seen."""
-    if classes is None:
-        raise ValueError("The first call of partial_fit needs classes=, the labels that any batch may hold.")
-    found = np.unique(np.asarray(classes))
-    if found.size < 2:
-        raise ValueError(
-            f"The classifier needs at least 2 classes, but classes names 1 class only: {found.tolist()}."
-        )
-    return found
-
-
-def class_factors(class_weight: Any, classes: AnyArray) -> Vector:
-    """Return the factor of each class; frequencies of a stream are not known, so only a dict will do."""
-    if not isinstance(class_weight, dict):
-        raise ValueError(
-            f"partial_fit needs class_weight as a dict of class to factor; got {class_weight!r}."
-        )
-    return np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])

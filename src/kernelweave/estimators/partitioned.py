@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.class_weight import compute_class_weight
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.features import FittedFeatures
 from kernelweave.estimators.batches import partitions
 from kernelweave.estimators.inputs import as_bank, check_input
+from kernelweave.estimators.targets import class_factors
 from kernelweave.solvers.pnorm.partitioned import Piece, solve_partitioned, work
 
 # How often a piece of work is tried elsewhere when its worker is lost.
@@ -54,10 +54,10 @@ def fit_on_partitions(model: Any, X: Any, y: Any, client: Any, max_rounds: int) 
             f"{model.classes_.tolist()}."
         )
     sizes = [int(counts.sum()) for _, counts in found]
-    factors = np.ones(model.classes_.size)
-    if model.class_weight is not None:
-        labels = np.concatenate([np.repeat(labels, counts) for labels, counts in found])
-        factors = compute_class_weight(model.class_weight, classes=model.classes_, y=labels)
+    seen = np.zeros(model.classes_.size)
+    for labels, counts in found:
+        seen[np.searchsorted(model.classes_, labels)] += counts
+    factors = class_factors(model.class_weight, model.classes_, seen)
     first = Xs[0].compute() if hasattr(Xs[0], "compute") else Xs[0]
     first = check_input(model, first, reset=True)
     model.bank_ = as_bank(model.bank).fit(first)
@@ -65,7 +65,6 @@ def fit_on_partitions(model: Any, X: Any, y: Any, client: Any, max_rounds: int) 
     maps = model.features.fit(model.bank_, first, rng)
     same = [(maps, model.classes_, factors)] * len(Xs)
     parts = run.map(prepared, Xs, ys, *map(list, zip(*same, strict=True)))
-    weight = sum(float(counts @ factors[np.searchsorted(model.classes_, labels)]) for labels, counts in found)
 
     def call(jobs: list[tuple[Matrix, Any, list[int]]]) -> list[Piece]:
         return run.gather(run.map(ascend, parts, *map(list, zip(*jobs, strict=True))))
@@ -76,7 +75,7 @@ def fit_on_partitions(model: Any, X: Any, y: Any, client: Any, max_rounds: int) 
         maps.offsets,
         1.0 / (float(model.C) * sum(sizes)),
         float(model.p),
-        weight,
+        float(seen @ factors),
         call,
         tol=getattr(model.part("solver"), "tol", 1e-3),
         max_rounds=max_rounds,

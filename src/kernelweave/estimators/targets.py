@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_array, column_or_1d
 
@@ -53,15 +54,47 @@ def labels_among(y: Any, classes: AnyArray, n_samples: int) -> AnyArray:
     return np.asarray(np.searchsorted(classes, y))
 
 
+def named_classes(classes: Any) -> AnyArray:
+    """Return the classes of a stream, which have to be named before all of them were seen."""
+    if classes is None:
+        raise ValueError("The first call of partial_fit needs classes=, the labels that any batch may hold.")
+    found = np.unique(np.asarray(classes))
+    if found.size < 2:
+        raise ValueError(
+            f"The classifier needs at least 2 classes, but classes names 1 class only: {found.tolist()}."
+        )
+    return found
+
+
+def class_factors(class_weight: Any, classes: AnyArray, counts: AnyArray | None = None) -> Vector:
+    """Return the factor of each class, checked; "balanced" needs to know how often each was seen."""
+    if class_weight is None:
+        return np.ones(classes.size)
+    if isinstance(class_weight, str) and class_weight == "balanced" and counts is not None:
+        return np.asarray(counts.sum() / (classes.size * np.maximum(counts, 1.0)))
+    if not isinstance(class_weight, Mapping):
+        choices = "a dict of class to factor" if counts is None else '"balanced", a dict of class to factor'
+        raise ValueError(f"class_weight must be {choices} or None; got {class_weight!r}.")
+    known = classes.tolist()
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise ValueError(f"class_weight names the classes {unknown}, but the classes of y are {known}.")
+    for label, factor in class_weight.items():
+        if not isinstance(factor, Real) or not np.isfinite(factor) or factor < 0.0:
+            raise ValueError(
+                f"class_weight needs factors that are finite and not negative; got {factor!r} for the class "
+                f"{label!r}."
+            )
+    return np.array([float(class_weight.get(label, 1.0)) for label in known])
+
+
 def sample_weights(
     sample_weight: Any, class_weight: Any, classes: AnyArray, index: AnyArray, *, all_classes: bool = True
 ) -> Vector:
     """Return the product of sample and class weights, checked to leave every class something."""
     weight = _check_sample_weight(sample_weight, index, dtype=np.float64, ensure_non_negative=True)
-    if class_weight is not None:
-        labels = classes[index]
-        per_class = compute_class_weight(class_weight, classes=classes, y=labels)
-        weight = weight * per_class[index]
+    counts = np.bincount(index, minlength=classes.size)
+    weight = weight * class_factors(class_weight, classes, counts)[index]
     totals = np.bincount(index, weights=weight, minlength=classes.size)
     if all_classes and (totals <= 0.0).any():
         empty = classes[totals <= 0.0].tolist()
