@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -25,6 +23,7 @@ from kernelweave.estimators.inputs import as_bank, check_input, is_precomputed
 from kernelweave.estimators.parameters import check_number, check_part
 from kernelweave.estimators.partitioned import fit_on_partitions
 from kernelweave.estimators.progress import gap_bars
+from kernelweave.estimators.resuming import as_checkpoint, keyed
 from kernelweave.estimators.stream import (
     FeatureScorer,
     FeatureStream,
@@ -45,8 +44,6 @@ from kernelweave.solvers import Checkpoint, DualAscent
 from kernelweave.solvers.pnorm import PNormProblem, PNormResult, PNormSolver
 from kernelweave.solvers.pnorm.online import OnlineRule, Standing
 
-# Samples whose kernels tell one training set from another.
-PROBES = 16
 # What a stream cannot say: there is no one set of samples to speak of.
 OF_A_FIT = (
     "bounds_",
@@ -172,7 +169,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         problem = self._problem(rows, index, weight)
         with gap_bars(self.verbose) as bar, blas_threads(1):
             progress = bar("p-norm MKL", getattr(self.part("solver"), "tol", 1e-4))
-            result = self.part("solver").solve(problem, rng, progress, self._checkpoint(problem))
+            result = self.part("solver").solve(problem, rng, progress, self._checkpoint(problem, X))
         self._keep(fitted, maps, rows, result)
         self._warn(result)
         return self
@@ -248,6 +245,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         solver = self.part("solver")
         check_part("solver", solver, PNormSolver, "DualAscent(), OnlineBatch() or Pegasos()")
         solver.check()
+        as_checkpoint(self.checkpoint)
         if self.features is not None:
             check_part("features", self.features, Features, "RandomFourier(n_features=200)")
             if is_precomputed(self.bank):
@@ -267,17 +265,10 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         lam = 1.0 / (float(self.C) * index.size)
         return PNormProblem(rows, index.astype(np.int64), self.classes_.size, lam, float(self.p), weight)
 
-    def _checkpoint(self, problem: PNormProblem) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        place = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        probes = np.unique(np.linspace(0, problem.n_samples - 1, PROBES).astype(np.intp))
-        told = [problem.rows.block(probes), problem.y, problem.weight, self.part("solver"), self.C, self.p]
-        told += [self.features, self.random_state if isinstance(self.random_state, int) else None]
-        key = hashlib.sha256()
-        for item in told:
-            key.update(item.tobytes() if isinstance(item, np.ndarray) else repr(item).encode())
-        return replace(place, key=key.hexdigest())
+    def _checkpoint(self, problem: PNormProblem, X: Any) -> Checkpoint | None:
+        """Return where the fit is saved, under a key of all that decides its result."""
+        seed = self.random_state if isinstance(self.random_state, int) else None
+        return keyed(self.checkpoint, problem, X, self.part("solver"), self.features, seed)
 
     def _keep(self, fitted: Any, maps: Any, rows: KernelRows, result: PNormResult) -> None:
         """Set the learnt attributes from the solution."""
