@@ -43,6 +43,7 @@ from kernelweave.gram import FeatureRows, KernelRows
 from kernelweave.solvers import Checkpoint, DualAscent
 from kernelweave.solvers.pnorm import PNormProblem, PNormResult, PNormSolver
 from kernelweave.solvers.pnorm.online import OnlineRule, Standing
+from kernelweave.solvers.pnorm.segments import segment_sums
 
 # What a stream cannot say: there is no one set of samples to speak of.
 OF_A_FIT = (
@@ -188,7 +189,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         with blas_threads(1):
             maps, theta, eta, certificate, history = fit_on_partitions(self, X, y, client, max_rounds)
         self.kernel_names_ = self.bank_.names
-        lengths = np.sqrt(np.add.reduceat((theta**2).sum(axis=1), maps.offsets[:-1]))
+        lengths = np.sqrt(segment_sums((theta**2).sum(axis=1), maps.offsets))
         self.kernel_weights_, self.kernel_norms_ = eta, eta * lengths
         self.scorer_: Any = FeatureScorer(maps, eta, theta)
         self.certificate_, self.bounds_ = certificate, Bounds(certificate.lower, certificate.upper)

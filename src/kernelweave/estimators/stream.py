@@ -13,6 +13,7 @@ from kernelweave.bank.cross import contributions, scores
 from kernelweave.bank.features import FittedFeatures
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.solvers.pnorm.online import OnlineRule, Standing
+from kernelweave.solvers.pnorm.segments import segment_sums
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class FeatureStream:
         Phi = self.features.transform(X)
         if not np.isfinite(Phi).all():
             raise ValueError("The features of a sample are not finite; standardise the columns.")
-        require_lengths(np.add.reduceat(Phi * Phi, self.features.offsets[:-1], axis=1).T)
+        require_lengths(segment_sums(Phi * Phi, self.features.offsets, axis=1).T)
         theta, s, updates = self.rule.through_features(
             Phi, y, weight, self.features.offsets, self.theta, self.s
         )

@@ -12,6 +12,7 @@ from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.pnorm.problem import norm_and_slopes
+from kernelweave.solvers.pnorm.segments import segment_sums
 
 # Samples of a partition that are worked on at a time, and sweeps over them.
 BLOCK, SWEEPS = 512, 3
@@ -29,7 +30,7 @@ class Shared:
     def energies(self, theta: Matrix | None = None) -> Vector:
         """Return s_j = ‖θ^j‖²."""
         squares = ((self.theta if theta is None else theta) ** 2).sum(axis=1)
-        return np.add.reduceat(squares, self.offsets[:-1])
+        return np.asarray(segment_sums(squares, self.offsets))
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _ascend(
 def best_step(shared: Shared, gain: float, theta_step: Matrix) -> float:
     """Return the t in [0, 1] with the highest dual value of A + tΔ, whose steps did not know each other."""
     s, b = shared.energies(), shared.energies(theta_step)
-    a = np.add.reduceat((shared.theta * theta_step).sum(axis=1), shared.offsets[:-1])
+    a = segment_sums((shared.theta * theta_step).sum(axis=1), shared.offsets)
 
     def falling(t: float) -> float:
         return norm_and_slopes(s + 2 * t * a + t * t * b, shared.q)[0] / (2.0 * shared.scale) - t * gain
