@@ -30,7 +30,9 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("order", [["x", "zeros"], ["zeros", "x"], ["zeros", "x", "zeros2", "zeros3"]], ids="-".join)
+@pytest.mark.parametrize(
+    "order", [["x", "zeros"], ["zeros", "x"], ["zeros", "x", "zeros2", "zeros3"]], ids="-".join
+)
 def test_a_zero_kernel_changes_nothing_wherever_it_stands(way, order):
     X, y = samples()
     how = {"features": Nystroem(20), "solver": DualAscent(tol=1e-2), "random_state": 0}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -20,7 +20,7 @@ from kernelweave.bank.made_rows import rows_of
 from kernelweave.estimators.answers import winners
 from kernelweave.estimators.base import KernelEstimator, forget
 from kernelweave.estimators.inputs import as_bank, check_input, is_precomputed
-from kernelweave.estimators.parameters import check_number, check_part
+from kernelweave.estimators.parameters import check_count, check_number, check_part
 from kernelweave.estimators.partitioned import fit_on_partitions
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.resuming import as_checkpoint, keyed
@@ -40,10 +40,11 @@ from kernelweave.estimators.targets import (
 )
 from kernelweave.estimators.training import warn_of_gap
 from kernelweave.gram import FeatureRows, KernelRows
-from kernelweave.solvers import Checkpoint, DualAscent
+from kernelweave.solvers import Certificate, Checkpoint, DualAscent
 from kernelweave.solvers.pnorm import PNormProblem, PNormResult, PNormSolver
 from kernelweave.solvers.pnorm.online import OnlineRule, Standing
 from kernelweave.solvers.pnorm.segments import segment_sums
+from kernelweave.solvers.result import Record
 
 # What a stream cannot say: there is no one set of samples to speak of.
 OF_A_FIT = (
@@ -180,23 +181,22 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
         Needs ``features``. Each round every partition ascends by itself and the steps are added up as far as
         the dual rises; bounds are of the whole problem. ``client`` is that of a Dask cluster, whose workers
-        may get lost; None works here, partition by partition. The first partition fixes the features.
+        hold the features and may get lost; with None this process holds those of all partitions. The first
+        partition that is not empty fixes the features. Of a ``DualAscent`` only ``tol`` counts here.
         """
         self._check_parameters()
-        if self.features is None:
-            raise ValueError("Training on partitions needs explicit features: features=RandomFourier(200).")
+        self._check_for_partitions(max_rounds)
         forget(self)
-        with blas_threads(1):
-            maps, theta, eta, certificate, history = fit_on_partitions(self, X, y, client, max_rounds)
+        tol = self.part("solver").tol
+        with gap_bars(self.verbose, "round") as bar, blas_threads(1):
+            maps, found = fit_on_partitions(self, X, y, client, max_rounds, tol, bar("p-norm MKL", tol))
         self.kernel_names_ = self.bank_.names
-        lengths = np.sqrt(segment_sums((theta**2).sum(axis=1), maps.offsets))
-        self.kernel_weights_, self.kernel_norms_ = eta, eta * lengths
-        self.scorer_: Any = FeatureScorer(maps, eta, theta)
-        self.certificate_, self.bounds_ = certificate, Bounds(certificate.lower, certificate.upper)
-        self.duality_gap_, self.objective_ = certificate.relative_gap, certificate.upper
-        self.n_iter_ = len(history)
-        tol = getattr(self.part("solver"), "tol", 1e-3)
-        warn_of_gap(certificate, tol, f"max_rounds={max_rounds} were made")
+        lengths = np.sqrt(segment_sums((found.theta**2).sum(axis=1), maps.offsets))
+        self.kernel_weights_, self.kernel_norms_ = found.eta, found.eta * lengths
+        self.scorer_: Any = FeatureScorer(maps, found.eta, found.theta)
+        self.n_support_ = found.n_support
+        self._keep_bounds(found.certificate, found.history)
+        warn_of_gap(found.certificate, tol, f"max_rounds={max_rounds} were made")
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -235,8 +235,10 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return Σ eta_m k_m between the rows of X and of Z, the training samples by default."""
         self._require_fit("scorer_")
-        if Z is None and not hasattr(self, "bounds_"):
-            raise ValueError("After partial_fit there is no set of training samples; pass Z.")
+        if Z is None and not hasattr(self, "support_"):
+            raise ValueError(
+                "After partial_fit or fit_partitions there is no set of training samples; pass Z."
+            )
         return super().combined_kernel(X, Z)
 
     def _check_parameters(self) -> None:
@@ -253,6 +255,22 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
                 raise ValueError(
                     "Explicit features need a bank that computes its kernels; got bank='precomputed'."
                 )
+
+    def _check_for_partitions(self, max_rounds: Any) -> None:
+        """Refuse what training on partitions could only ignore."""
+        if self.features is None:
+            raise ValueError("Training on partitions needs explicit features: features=RandomFourier(200).")
+        check_count("max_rounds", max_rounds)
+        if not isinstance(self.part("solver"), DualAscent):
+            raise ValueError(
+                "fit_partitions ascends the dual on every partition: solver must be DualAscent(tol=...) or "
+                f"None; got {self.solver!r}."
+            )
+        if self.checkpoint is not None:
+            raise ValueError(
+                "fit_partitions writes no checkpoint; set checkpoint=None. A cluster makes again what a lost "
+                "worker held."
+            )
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
@@ -279,15 +297,18 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.support_ = np.flatnonzero(result.coef.any(axis=1))
         self.dual_coef_ = np.ascontiguousarray(result.coef[self.support_].T)
         self.n_support_ = int(self.support_.size)
-        self.certificate_ = result.certificate
-        self.bounds_ = Bounds(result.certificate.lower, result.certificate.upper)
-        self.duality_gap_ = result.certificate.relative_gap
-        self.objective_ = result.certificate.upper
-        self.history_ = list(result.history)
-        self.n_iter_, self.n_passes_ = len(self.history_), result.passes
+        self._keep_bounds(result.certificate, result.history)
+        self.n_passes_ = result.passes
         self.scorer_ = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_)
         if isinstance(rows, FeatureRows):
             self.scorer_ = FeatureScorer(maps, result.eta, rows.Phi.T @ result.coef)
+
+    def _keep_bounds(self, certificate: Certificate, history: Sequence[Record]) -> None:
+        """Set what is known of the optimum, and how it came to be known."""
+        self.certificate_, self.bounds_ = certificate, Bounds(certificate.lower, certificate.upper)
+        self.duality_gap_, self.objective_ = certificate.relative_gap, certificate.upper
+        self.history_ = list(history)
+        self.n_iter_ = len(self.history_)
 
     def _warn(self, result: PNormResult) -> None:
         """Say so when a solver with a tolerance stopped above it, or any solver was interrupted."""

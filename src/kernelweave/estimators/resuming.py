@@ -39,5 +39,5 @@ def keyed(place: Any, problem: PNormProblem, X: Any, *parts: Any) -> Checkpoint 
     words = (joblib.hash(X, hash_name="sha1", coerce_mmap=True), problem.lam, problem.p, *parts)
     key = hashlib.sha256(repr(words).encode())
     for array in arrays:
-        key.update(np.ascontiguousarray(array))
+        key.update(array.tobytes())
     return replace(found, key=key.hexdigest())

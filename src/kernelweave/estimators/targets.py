@@ -13,12 +13,18 @@ from sklearn.utils.validation import _check_sample_weight, assert_all_finite, ch
 from kernelweave._typing import AnyArray, Matrix, Vector
 
 
-def encode_labels(y: Any, n_samples: int) -> tuple[AnyArray, AnyArray]:
-    """Return the sorted classes and, per sample, the index of its class."""
+def label_column(y: Any) -> AnyArray:
+    """Return labels as one checked column."""
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
+    return np.asarray(y)
+
+
+def encode_labels(y: Any, n_samples: int) -> tuple[AnyArray, AnyArray]:
+    """Return the sorted classes and, per sample, the index of its class."""
+    y = label_column(y)
     check_classification_targets(y)
     if y.shape[0] != n_samples:
         raise ValueError(f"X has {n_samples} samples but y has {y.shape[0]} labels; they must agree.")
@@ -39,10 +45,7 @@ def signs(index: AnyArray, n_classes: int) -> Matrix:
 
 def labels_among(y: Any, classes: AnyArray, n_samples: int) -> AnyArray:
     """Return per sample the place of its label among the classes."""
-    if y is None:
-        raise ValueError("This classifier requires y to be passed, but the target y is None.")
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
+    y = label_column(y)
     if y.shape[0] != n_samples:
         raise ValueError(f"X has {n_samples} samples but y has {y.shape[0]} labels; they must agree.")
     unknown = sorted(set(np.unique(y).tolist()) - set(classes.tolist()), key=str)
@@ -80,7 +83,7 @@ def class_factors(class_weight: Any, classes: AnyArray, counts: AnyArray | None 
     if unknown:
         raise ValueError(f"class_weight names the classes {unknown}, but the classes of y are {known}.")
     for label, factor in class_weight.items():
-        if not isinstance(factor, Real) or not np.isfinite(factor) or factor < 0.0:
+        if not isinstance(factor, Real) or not 0.0 <= float(factor) < float("inf"):
             raise ValueError(
                 f"class_weight needs factors that are finite and not negative; got {factor!r} for the class "
                 f"{label!r}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.pnorm.problem import norm_and_slopes
 from kernelweave.solvers.pnorm.segments import segment_sums
+from kernelweave.solvers.problem import Progress
+from kernelweave.solvers.result import Record
 
 # Samples of a partition that are worked on at a time, and sweeps over them.
 BLOCK, SWEEPS = 512, 3
@@ -96,6 +99,17 @@ def best_step(shared: Shared, gain: float, theta_step: Matrix) -> float:
     return 1.0 if falling(1.0) <= falling(t) else t
 
 
+@dataclass(frozen=True)
+class Partitioned:
+    """θ/(λN) and the weights of the kernels, with their bounds and the number of samples they come from."""
+
+    theta: Matrix
+    eta: Vector
+    certificate: Certificate
+    history: tuple[Record, ...]
+    n_support: int
+
+
 def solve_partitioned(
     sizes: Sequence[int],
     n_classes: int,
@@ -108,25 +122,32 @@ def solve_partitioned(
     tol: float,
     max_rounds: int,
     seed: int,
-) -> tuple[Matrix, Vector, Certificate, list[Certificate]]:
-    """Return θ/(λN), the weights of the kernels, and the bounds; ``call`` runs `work` on every partition.
+    progress: Progress | None = None,
+) -> Partitioned:
+    """Return the best θ seen, with its bounds; ``call`` runs `work` on every partition.
 
     The coefficients travel with the work, so that nothing is lost with whoever did it.
     """
     N = sum(sizes)
     shared = Shared(np.zeros((int(offsets[-1]), n_classes)), offsets, lam * N, p / (p - 1.0))
     A = [np.zeros((n, n_classes)) for n in sizes]
-    upper, lower, best = total_weight / N, 0.0, shared.theta
-    history: list[Certificate] = []
+    upper, lower, best, n_support = total_weight / N, 0.0, shared.theta, 0
+    history: list[Record] = []
+    start = time.perf_counter()
     for round_ in range(max_rounds + 1):
         pieces = call([(rows, shared, [seed, round_, k]) for k, rows in enumerate(A)])
         size = norm_and_slopes(shared.energies(), shared.q)[0] / (2.0 * shared.scale * N)
         value = size + sum(piece.loss for piece in pieces) / N
         if value < upper:
             upper, best = value, shared.theta
+            n_support = sum(int(rows.any(axis=1).sum()) for rows in A)
         lower = max(lower, sum(piece.gain for piece in pieces) / N - size)
-        history.append(Certificate(upper, lower))
-        if history[-1].relative_gap <= tol or round_ == max_rounds:
+        certificate = Certificate(upper, min(lower, upper))
+        used = int((shared.energies() > 0.0).sum())
+        history.append(Record(certificate, time.perf_counter() - start, used))
+        if progress is not None:
+            progress(history[-1])
+        if certificate.relative_gap <= tol or round_ == max_rounds:
             break
         gain = sum(piece.gain_step for piece in pieces)
         theta_step = np.sum([piece.theta_step for piece in pieces], axis=0)
@@ -134,4 +155,4 @@ def solve_partitioned(
         A = [rows + t * piece.step for rows, piece in zip(A, pieces, strict=True)]
         shared = Shared(shared.theta + t * theta_step, offsets, shared.scale, shared.q)
     eta = norm_and_slopes(Shared(best, offsets, shared.scale, shared.q).energies(), shared.q)[1]
-    return best / shared.scale, eta, history[-1], history
+    return Partitioned(best / shared.scale, eta, certificate, tuple(history), n_support)
