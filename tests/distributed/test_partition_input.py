@@ -1,5 +1,7 @@
 """What fit_partitions takes, what it refuses, and what it leaves behind."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,11 +87,11 @@ def with_nan(values):
         (lambda X, y: (X, [y[:30], y[30:].astype(str)]), "text and some hold numbers"),
         (lambda X, y: ([X[0], with_nan(X[1])], halves(y)), "In partition 1: Input X contains NaN"),
         (lambda X, y: ([X[0], X[1][:, :2]], halves(y)), "In partition 1: X has 2 features"),
-        (lambda X, y: ([X[0], 1e200 * X[1]], halves(y)), "In partition 1: "),
-        (lambda X, y: (X, [None, None]), "y is None"),
+        (lambda X, y: ([X[0], np.full((30, 3), 1.5e308)], halves(y)), "In partition 1: The features of a"),
+        (lambda X, _: (X, [None, None]), "y is None"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_a_partition_with_an_error_is_named(spoil, match):
     X, y = samples()
     with pytest.raises(ValueError, match=match):
@@ -115,4 +117,4 @@ def test_what_could_only_be_ignored_is_refused(params, rounds, match):
 def test_progress_is_shown(capsys):
     X, y = samples()
     model(verbose=2).fit_partitions(halves(X), halves(y))
-    assert "round" in capsys.readouterr().out
+    assert re.search(r"round [1-9]", capsys.readouterr().out)

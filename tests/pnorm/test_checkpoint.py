@@ -104,7 +104,7 @@ def begun(place, X, y, sample_weight=None, **params):
     """Leave the checkpoint of a fit that was stopped after its first step."""
     model = ObscureClassifier(**params, checkpoint=Checkpoint(place, seconds=0.0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Checkpoint, "clear", lambda self: None)
+        patch.setattr(Checkpoint, "clear", lambda _: None)
         model.fit(X, y, sample_weight=sample_weight)
     assert place.exists()
 

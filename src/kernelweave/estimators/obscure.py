@@ -196,7 +196,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.scorer_: Any = FeatureScorer(maps, found.eta, found.theta)
         self.n_support_ = found.n_support
         self._keep_bounds(found.certificate, found.history)
-        warn_of_gap(found.certificate, tol, f"max_rounds={max_rounds} were made")
+        warn_of_gap(found.certificate, tol, f"max_rounds={max_rounds} were made; raise it, or tol")
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
