@@ -348,7 +348,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         weight = weight * class_factors(self.class_weight, self.classes_)[index]
         stream = self.stream_ if hasattr(self, "stream_") else self._new_stream(X)
         with blas_threads(1):
-            self._follow(stream.advanced(X, index, weight))
+            self._follow(stream.advanced(X, index, weight, self.memory_limit))
 
     def _new_stream(self, X: Any) -> KernelStream | FeatureStream:
         """Return a stream that starts from nothing, or from what ``fit`` has learnt."""

@@ -76,8 +76,11 @@ def class_factors(class_weight: Any, classes: AnyArray, counts: AnyArray | None 
     if isinstance(class_weight, str) and class_weight == "balanced" and counts is not None:
         return np.asarray(counts.sum() / (classes.size * np.maximum(counts, 1.0)))
     if not isinstance(class_weight, Mapping):
-        choices = "a dict of class to factor" if counts is None else '"balanced", a dict of class to factor'
-        raise ValueError(f"class_weight must be {choices} or None; got {class_weight!r}.")
+        balanced = '"balanced", ' if counts is not None else ""
+        why = "" if counts is not None else " in a stream, whose frequencies are not known"
+        raise ValueError(
+            f"class_weight must be {balanced}a dict of class to factor, or None{why}; got {class_weight!r}."
+        )
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:
