@@ -179,10 +179,11 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def fit_partitions(self, X: Any, y: Any, *, client: Any = None, max_rounds: int = 200) -> Self:
         """Learn from partitions, which need not fit into one memory: Dask collections, or lists of arrays.
 
-        Needs ``features``. Each round every partition ascends by itself and the steps are added up as far as
-        the dual rises; bounds are of the whole problem. ``client`` is that of a Dask cluster, whose workers
-        hold the features and may get lost; with None this process holds those of all partitions. The first
-        partition that is not empty fixes the features. Of a ``DualAscent`` only ``tol`` counts here.
+        Needs ``features``. Each round every partition ascends by itself and tells the slope of its loss; the
+        best mixture of these points of the dual comes next; bounds are of the whole problem. ``client`` is
+        that of a Dask cluster, whose workers hold the features and may get lost; with None this process
+        holds those of all partitions. The first partition that is not empty fixes the features. Of a
+        ``DualAscent`` only ``tol`` counts here.
         """
         self._check_parameters()
         self._check_for_partitions(max_rounds)

@@ -65,6 +65,11 @@ def rows_in(X: Any) -> int:
     return len(X) if isinstance(X, list | tuple) else int(X.shape[0])
 
 
+def targets_of(part: Prepared) -> tuple[AnyArray, Vector]:
+    """Return the classes by number and the weights of a prepared partition."""
+    return part[1], part[2]
+
+
 def ascend(part: Prepared, A: Matrix, shared: Any, seed: list[int]) -> Piece:
     """Do one round of work on a prepared partition."""
     Phi, y, weight = part
@@ -84,27 +89,27 @@ def fit_on_partitions(
     found = run.gather(run.map(labels_of, list(range(len(ys))), ys))
     model.classes_, seen = _classes(found)
     kept = _with_samples(run, Xs, found)
-    Xs, ys, found = ([column[k] for k in kept] for column in (Xs, ys, found))
+    Xs, ys = [Xs[k] for k in kept], [ys[k] for k in kept]
     factors = class_factors(model.class_weight, model.classes_, seen)
     first = Xs[0].compute() if hasattr(Xs[0], "compute") else Xs[0]
     first = check_input(model, first, reset=True)
     model.bank_ = as_bank(model.bank).fit(first)
     rng = model._generator()
     maps = model.features.fit(model.bank_, first, rng)
-    sizes = [int(counts.sum()) for _, counts in found]
     made = Made(_columns_of(model), maps, model.classes_, factors)
     parts = run.map(prepared, kept, Xs, ys, [made] * len(Xs))
+
+    targets = run.gather(run.map(targets_of, parts))
 
     def call(jobs: list[tuple[Matrix, Any, list[int]]]) -> list[Piece]:
         return run.gather(run.map(ascend, parts, *map(list, zip(*jobs, strict=True))))
 
     solved = solve_partitioned(
-        sizes,
+        targets,
         model.classes_.size,
         maps.offsets,
-        1.0 / (float(model.C) * sum(sizes)),
+        1.0 / (float(model.C) * sum(len(index) for index, _ in targets)),
         float(model.p),
-        float(seen @ factors),
         call,
         tol=tol,
         max_rounds=max_rounds,
