@@ -40,6 +40,7 @@ from kernelweave.estimators.targets import (
 )
 from kernelweave.estimators.training import warn_of_gap
 from kernelweave.gram import FeatureRows, KernelRows
+from kernelweave.gram.memory import require_room
 from kernelweave.solvers import Certificate, Checkpoint, DualAscent
 from kernelweave.solvers.pnorm import PNormProblem, PNormResult, PNormSolver
 from kernelweave.solvers.pnorm.online import OnlineRule, Standing
@@ -127,6 +128,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     """
 
+    walkable: ClassVar[tuple[str, ...]] = ()
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances, "solver": DualAscent}
 
     def __init__(
@@ -278,6 +280,10 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     def _rows(self, fitted: Any, maps: Any, X: Any) -> KernelRows:
         if maps is not None:
+            n, D, M = fitted.n_samples, int(maps.offsets[-1]), len(maps.offsets) - 1
+            needed = 8 * n * (D + 3 * M * self.classes_.size)
+            advice = "raise memory_limit, use fewer features, or partial_fit"
+            require_room(needed, self.memory_limit, f"{D} features of {n} samples", advice)
             return FeatureRows(maps.transform(X), maps.offsets)
         return rows_of(fitted, self.classes_.size, self.memory_limit, effective_n_jobs(self.n_jobs))
 
@@ -335,7 +341,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
                 "partial_fit needs a bank that computes its kernels: samples of later batches have no "
                 "entries in bank='precomputed'."
             )
-        first = not hasattr(self, "classes_")
+        first = not hasattr(self, "scorer_")  # a fit that failed has left classes, but nothing learnt
         X = check_input(self, X, reset=first)
         if first:
             self.classes_ = named_classes(classes)

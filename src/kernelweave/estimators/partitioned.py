@@ -15,6 +15,7 @@ from kernelweave.estimators.batches import partitions
 from kernelweave.estimators.inputs import as_bank, check_input
 from kernelweave.estimators.stream import require_lengths
 from kernelweave.estimators.targets import class_factors, label_column, labels_among
+from kernelweave.gram.memory import require_room
 from kernelweave.solvers.pnorm.partitioned import Partitioned, Piece, solve_partitioned, work
 from kernelweave.solvers.pnorm.segments import segment_sums
 from kernelweave.solvers.problem import Progress
@@ -96,6 +97,10 @@ def fit_on_partitions(
     model.bank_ = as_bank(model.bank).fit(first)
     rng = model._generator()
     maps = model.features.fit(model.bank_, first, rng)
+    if client is None:
+        n, D = int(seen.sum()), int(maps.offsets[-1])
+        advice = "raise memory_limit, use fewer features, or a client"
+        require_room(8 * n * D, model.memory_limit, f"{D} features of {n} samples in all partitions", advice)
     made = Made(_columns_of(model), maps, model.classes_, factors)
     parts = run.map(prepared, kept, Xs, ys, [made] * len(Xs))
 

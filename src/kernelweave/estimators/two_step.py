@@ -66,6 +66,7 @@ class TwoStepClassifier(BaselineClassifier):
     nothing about the weights is optimised there.
     """
 
+    walkable: ClassVar[tuple[str, ...]] = ("learner__",)
     _eta: Vector | None = None
 
     @abstractmethod
