@@ -88,7 +88,7 @@ def test_batches_come_from_arrays_memory_maps_and_parquet(digits, tmp_path):
     np.testing.assert_allclose(values["array"], values["map"], atol=1e-12)
     np.testing.assert_allclose(values["array"], values["parquet"], atol=1e-12)
     with pytest.raises(ValueError, match="name of the column"):
-        next(batches(tmp_path / "digits.parquet"))
+        next(batches(tmp_path / "digits.parquet", y))
 
 
 def test_batches_come_from_dask(digits):

@@ -41,6 +41,12 @@ def test_mistakes_get_one_sentence(tmp_path):
         ("reproduce", "sm-table1", "--data", tmp_path, "--store", store): "heart.npz",
         ("reproduce", "sm-table1", "--data", tmp_path / "no", "--store", store): "does not exist",
         ("reproduce", "sm-table1", "--store", broken): "give another --store",
+        ("reproduce", "sm-table1", "--records", tmp_path / "no", "--store", store): "no folder of records",
+        ("reproduce", "ob-digits", "--jobs", "0", "--store", store): "got 0 (--jobs)",
+        (
+            *("results", "--records", tmp_path / "r", "--out", tmp_path / "p"),
+            *("--store", tmp_path / "typo.sqlite"),
+        ): "There is no store",
         (
             "results",
             "--records",
@@ -97,6 +103,17 @@ def test_what_is_begun_is_named_and_not_shown(only_toy):
     assert call("results", "--store", store, "--records", records, "--out", page).exit_code == 0
     assert "toy (6 of 24 cells)" in page.read_text()
     assert "## toy" not in page.read_text()
+
+
+def test_cells_of_another_grid_do_not_count(only_toy):
+    store = Store(only_toy / "s.sqlite")
+    call("reproduce", "toy", "--quick", "--store", only_toy / "s.sqlite", "--out", only_toy / "out")
+    for split in range(100, 130):  # of a run with more splits, under the same protocol
+        store.put("toy", "1", {"dataset": "a", "split": split, "method": "one"}, {"accuracy": 0.0}, {})
+    page = only_toy / "results.md"
+    words = ("--store", only_toy / "s.sqlite", "--records", only_toy / "records", "--out", page)
+    assert call("results", *words).exit_code == 0
+    assert "toy (6 of 24 cells)" in page.read_text()
 
 
 def test_all_runs_what_has_its_data(only_toy):

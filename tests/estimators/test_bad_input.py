@@ -152,7 +152,7 @@ CASES = {
         lambda: MKLClassifier().fit(X, Y, sample_weight=(Y == 0).astype(float)),
         r"weights of classes \[1\] sum to 0",
     ),
-    "class weights of unknown classes": (lambda: fit(X, class_weight={7: 2.0}), "not in class_weight"),
+    "class weights of unknown classes": (lambda: fit(X, class_weight={7: 2.0}), r"names the classes \[7\]"),
     "too few samples to calibrate": (
         lambda: fit(X, np.r_[np.ones(3), np.zeros(27)], probability=True),
         r"smallest class has 3 sample\(s\): give every class 5",

@@ -40,6 +40,55 @@ def test_a_stream_on_kernels_is_algorithm_one_in_order(digits):
         assert model.n_support_ <= 120
 
 
+@pytest.mark.parametrize(("features", "limit"), [(None, 3e4), (RandomFourier(20), 3e4)])
+def test_a_batch_too_large_for_memory_passes_in_pieces(digits, monkeypatch, features, limit):
+    X, y = digits[0][:120], digits[1][:120] % 3
+    bank = KernelBank([Gaussian(gamma=0.1), Gaussian(gamma=0.3)])
+    whole = ObscureClassifier(bank, features=features, random_state=0)
+    whole.partial_fit(X, y, classes=range(3)).partial_fit(X[::-1], y[::-1])
+    sizes = []
+
+    def watched(stream, part, *rest):
+        sizes.append(len(part))
+        return passed(stream, part, *rest)
+
+    kind = type(whole.stream_)
+    passed = kind.passed
+    monkeypatch.setattr(kind, "passed", watched)
+    cut = ObscureClassifier(bank, features=features, random_state=0, memory_limit=limit)
+    cut.partial_fit(X, y, classes=range(3)).partial_fit(X[::-1], y[::-1])
+    assert sum(sizes) == 240
+    assert len(sizes) > 6
+    if features is None:
+        assert all(16 * 2 * b * b <= limit for b in sizes)
+        assert sizes[0] > max(sizes[-3:])  # the more samples are kept, the fewer may come at once
+    np.testing.assert_allclose(cut.decision_function(X), whole.decision_function(X), atol=1e-9)
+    assert cut.n_support_ == whole.n_support_
+
+
+@pytest.mark.parametrize(
+    ("features", "match"),
+    [
+        (None, r"2 kernels .* need .* for a single sample, but 100 B may be used"),
+        (RandomFourier(20), r"84 features need .* but 100 B may be used"),
+    ],
+)
+def test_too_little_memory_for_one_sample_is_refused_with_numbers(digits, features, match):
+    X, y = digits
+    bank = KernelBank([Gaussian(), Linear()])
+    model = ObscureClassifier(bank, features=features, memory_limit=100.0)
+    with pytest.raises(MemoryError, match=match):
+        model.partial_fit(X[:20], y[:20], classes=range(10))
+
+
+def test_a_sample_without_length_is_named_by_its_place_in_the_batch(digits):
+    X, y = digits
+    X = np.where(np.arange(100)[:, None] == 93, 0.0, X[:100])
+    model = ObscureClassifier(KernelBank([Linear()]), memory_limit=2e4)
+    with pytest.raises(ValueError, match=r"Sample 93 has k\(x, x\) = 0"):
+        model.partial_fit(X, y[:100], classes=range(10))
+
+
 @pytest.mark.parametrize("features", [None, RandomFourier(100), Nystroem(60)])
 def test_a_stream_learns_and_can_be_pickled_on_the_way(digits, features):
     X, y = digits
@@ -157,5 +206,5 @@ def test_sample_weights_scale_the_steps(digits):
     double = ObscureClassifier(KernelBank([Linear()]), class_weight={3: 2.0})
     double.partial_fit(X[:50], y[:50], classes=range(10))
     assert double.n_support_ > 0
-    with pytest.raises(ValueError, match="class_weight as a dict"):
+    with pytest.raises(ValueError, match="a dict of class to factor, or None in a stream"):
         ObscureClassifier(class_weight="balanced").partial_fit(X[:50], y[:50], classes=range(10))

@@ -73,6 +73,8 @@ def test_overlapping_splits_widen_the_interval(rng):
 def test_equal_pairs_prove_nothing_and_constant_ones_everything():
     assert paired([1.0, 2.0], [1.0, 2.0]).p_value == 1.0
     assert paired([1.0, 2.0], [0.5, 1.5]).p_value == 0.0
+    assert paired([1.0, 2.0], [0.5, 1.5]).effect == np.inf
+    assert paired([1.0, 1.0, 1.0], [2.0, 2.0, 2.0]).effect == -np.inf
     assert paired([1.0, 2.0, 0.0], [1.0, 2.0, 1.0]).wins == pytest.approx(1 / 3)
 
 
@@ -90,5 +92,8 @@ def test_nonsense_is_refused():
         friedman_nemenyi([[1.0, 2.0, 3.0]])
     with pytest.raises(ValueError, match="one length"):
         paired([1.0], [1.0])
+    for share in (1.0, 1.5, -0.1, float("nan")):
+        with pytest.raises(ValueError, match="test_share must be a number from 0 to below 1"):
+            paired([1.0, 2.0], [1.0, 3.0], test_share=share)
     with pytest.raises(ValueError, match="all finite"):
         ranks([[np.nan, 1.0]])

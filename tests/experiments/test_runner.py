@@ -150,6 +150,19 @@ def test_tables_of_one_experiment_have_captions_of_their_own():
     assert len(set(titles)) == len(titles) == 4
 
 
+def test_means_near_the_printed_ones_are_counted():
+    records = [
+        {"dataset": dataset, "split": split, "method": method, "accuracy": 0.8 + 0.01 * split}
+        for dataset in ("a", "b")
+        for split in range(3)
+        for method in ("one", "two", "three")
+    ]
+    printed = {"a": {"one": (80.5, 1.0)}, "b": {"one": (85.0, 1.0), "two": (80.0, 1.0)}}  # ours: 81
+    view = Scores("accuracy", {"a": "A", "b": "B"}, ("one", "two", "three"), printed, baseline="one")
+    remarks = next(iter(view.tables(records))).remarks
+    assert remarks[0].startswith("2 of 3 means lie within one printed standard deviation")
+
+
 @pytest.mark.parametrize("one", experiments().values(), ids=lambda e: e.id)
 def test_every_experiment_is_whole(one):
     study: Study = one.study

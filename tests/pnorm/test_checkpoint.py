@@ -8,10 +8,13 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from tests.reference.pnorm import pnorm_problem
 
-from kernelweave import ObscureClassifier
+from kernelweave import KernelBank, ObscureClassifier, RandomFourier
+from kernelweave.kernels import Gaussian
 from kernelweave.solvers import Checkpoint, DualAscent, OnlineBatch, Pegasos
+from kernelweave.solvers.pnorm.dual_ascent import _Walk
 
 SOLVERS = [DualAscent(tol=1e-7, max_passes=60.0), DualAscent(tol=1e-6, block=15, max_passes=30.0)]
 SOLVERS += [OnlineBatch(3, 6), Pegasos(6)]
@@ -95,6 +98,126 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     model = ObscureClassifier("precomputed", checkpoint=tmp_path / "state.npz")
     with pytest.raises(ValueError, match="belongs to other data or parameters"):
         model.fit(list(Ks), y)
+
+
+def begun(place, X, y, sample_weight=None, **params):
+    """Leave the checkpoint of a fit that was stopped after its first step."""
+    model = ObscureClassifier(**params, checkpoint=Checkpoint(place, seconds=0.0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoint, "clear", lambda _: None)
+        model.fit(X, y, sample_weight=sample_weight)
+    assert place.exists()
+
+
+def table():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 60)
+    return rng.normal(size=(60, 3)) + y[:, None], y
+
+
+FIXED = KernelBank([Gaussian(gamma=0.2)])
+FIT = {"C": 1.0, "p": 1.5, "solver": DualAscent(tol=1e-3), "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"C": 2.0},
+        {"p": 1.4},
+        {"random_state": 1},
+        {"solver": DualAscent(tol=1e-2)},
+        {"features": RandomFourier(10)},
+        {"bank": KernelBank([Gaussian(gamma=0.3)])},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_checkpoint_of_other_parameters_is_refused(tmp_path, change):
+    X, y = table()
+    first = FIT | {"bank": FIXED}
+    begun(tmp_path / "state.npz", X, y, **first)
+    with pytest.raises(ValueError, match="belongs to other data or parameters"):
+        ObscureClassifier(**(first | change), checkpoint=tmp_path / "state.npz").fit(X, y)
+
+
+def one_entry(X):
+    X = np.array(X)
+    X[1, 2] += 1e-3  # sample 1 is none of the probes
+    return X
+
+
+def test_a_checkpoint_of_other_samples_labels_or_weights_is_refused(tmp_path):
+    X, y = table()
+    weight = np.ones(60)
+    begun(tmp_path / "state.npz", X, y, weight, bank=FIXED, **FIT)
+    model = ObscureClassifier(FIXED, **FIT, checkpoint=tmp_path / "state.npz")
+    others = {
+        "samples": (one_entry(X), y, weight),
+        "labels": (X, np.r_[(y[0] + 1) % 3, y[1:]], weight),
+        "weights": (X, y, np.r_[2.0, weight[1:]]),
+    }
+    for arguments in others.values():
+        with pytest.raises(ValueError, match="belongs to other data or parameters"):
+            model.fit(*arguments)
+    model.fit(X, y, weight)
+
+
+def test_a_checkpoint_of_other_kernels_is_refused(tmp_path):
+    X, y = table()
+    kernels = [X @ X.T, (1.0 + 0.1 * X @ X.T) ** 2]
+    begun(tmp_path / "state.npz", kernels, y, bank="precomputed", **FIT)
+    other = [K.copy() for K in kernels]
+    other[1][1, 1] += 1e-3  # sample 1 is none of the probes
+    model = ObscureClassifier("precomputed", **FIT, checkpoint=tmp_path / "state.npz")
+    with pytest.raises(ValueError, match="belongs to other data or parameters"):
+        model.fit(other, y)
+    model.fit([K.copy() for K in kernels], y)
+
+
+def test_convergence_that_the_proof_takes_back_is_said(monkeypatch):
+    Ks, y = pnorm_problem(0, n=30)
+
+    def spoiled(self, tracker):
+        proof = real(self, tracker)
+        proof.lower *= 0.5
+        return proof
+
+    real = _Walk.proved
+    monkeypatch.setattr(_Walk, "proved", spoiled)
+    with pytest.warns(ConvergenceWarning, match="rounding hides the rest"):
+        model = ObscureClassifier("precomputed", random_state=0).fit(list(Ks), y)
+    assert model.duality_gap_ > 0.4
+
+
+def test_a_place_that_cannot_hold_a_checkpoint_is_said_before_any_work(tmp_path):
+    X, y = table()
+    for place, match in [
+        (tmp_path / "missing" / "state.npz", "folder that exists"),
+        (tmp_path, "is a folder"),
+        (Checkpoint(tmp_path / "missing" / "state.npz"), "folder that exists"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            ObscureClassifier(checkpoint=place).fit(X, y)
+    for wrong in (5, Checkpoint(5)):
+        with pytest.raises(TypeError, match="checkpoint must be a path or a Checkpoint; got 5"):
+            ObscureClassifier(checkpoint=wrong).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["text", "empty", "array", "archive", "cut"])
+def test_a_file_that_is_no_checkpoint_is_said_so(tmp_path, kind):
+    place = tmp_path / "state.npz"
+    if kind == "text":
+        place.write_text("hello")
+    elif kind == "empty":
+        place.touch()
+    elif kind == "array":
+        with place.open("wb") as file:
+            np.save(file, np.arange(3))
+    else:
+        np.savez(place, A=np.arange(100))
+        if kind == "cut":
+            place.write_bytes(place.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"state.npz' is no checkpoint; remove it, or give another path"):
+        ObscureClassifier(checkpoint=place).fit(*table())
 
 
 def test_a_half_written_file_is_never_seen(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class EasyMKLClassifier(TwoStepClassifier):
     array([...])
 
     """
+
+    walkable: ClassVar[tuple[str, ...]] = ("learner__", "lam")
 
     lam: float = 0.1
 

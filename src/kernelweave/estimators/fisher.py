@@ -15,7 +15,7 @@ from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.decisions import values_along
 from kernelweave.estimators.discriminating import axis_intercepts, joint_axes, leave_one_out_cuts
 from kernelweave.estimators.parameters import check_choice
-from kernelweave.estimators.task import Solved, Task
+from kernelweave.estimators.task import Setting, Solved, Task
 from kernelweave.geometry import LpBall, Simplex
 from kernelweave.kernels import UnitTrace
 from kernelweave.learners import Discriminant, Fisher
@@ -39,7 +39,8 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
         paper's grid is 1e-1 to 1e-9.
     threshold : {"midpoint", "leave_one_out", "zero"}, default="midpoint"
         Where the axis is cut: midway between the projected class means; where the leave-one-out error is
-        least; or at the projected mean of all samples, which favours the larger class.
+        least; or at the projected mean of all samples, which favours the larger class. The joint discriminant
+        has no axis to cut: it takes the nearest class mean, and "midpoint" only.
     multiclass : {"per_class", "shared", "joint"}, default="per_class"
         Beyond two classes: one-vs-rest with weights per class or shared ones, or the joint discriminant with
         at most classes − 1 axes, shared weights and the nearest class mean along them.
@@ -154,6 +155,14 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("threshold", self.threshold, ("midpoint", "leave_one_out", "zero"))
+
+    def _check_parts(self, setting: Setting) -> None:
+        super()._check_parts(setting)
+        if self.multiclass == "joint" and setting.columns.shape[1] > 1 and self.threshold != "midpoint":
+            raise ValueError(
+                "multiclass='joint' predicts the nearest class mean and cuts no axis: leave threshold at "
+                f"'midpoint', or choose 'per_class' or 'shared'; got threshold={self.threshold!r}."
+            )
 
     def _keep(self, task: Task, solved: list[Solved]) -> None:
         super()._keep(task, solved)

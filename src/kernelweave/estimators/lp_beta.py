@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -18,6 +18,7 @@ from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.splits import stratified_folds
 from kernelweave.estimators.task import Setting
 from kernelweave.estimators.two_step import BaselineClassifier
+from kernelweave.gram.memory import require_room
 from kernelweave.learners import Machine
 from kernelweave.methods.mixing import Mixture, contest, mix
 from kernelweave.solvers import Certificate
@@ -80,6 +81,8 @@ class LPBetaClassifier(BaselineClassifier):
 
     """
 
+    walkable: ClassVar[tuple[str, ...]] = ()
+
     nu: float = 0.5
     cv: Any = 5
 
@@ -109,7 +112,12 @@ class LPBetaClassifier(BaselineClassifier):
         folds = stratified_folds(self.cv, index)
         learner = self._learner if Y.shape[1] == 1 else self._learner.for_columns()
         target = Y[:, 0] if Y.shape[1] == 1 else Y
-        outputs, machines = np.empty((len(setting.fitted), *Y.shape)), []
+        n, M = setting.fitted.n_samples, len(setting.fitted)
+        # One kernel and its part of a fold at a time, held-out values and coefficients of all.
+        needed = 8 * (3 * n * n + 2 * M * Y.size)
+        what = f"One of {M} kernels of {n} samples, its folds and the machines"
+        require_room(needed, self.memory_limit, what, "raise memory_limit, or use fewer samples")
+        outputs, machines = np.empty((M, *Y.shape)), []
         n_threads = effective_n_jobs(self.n_jobs)
         with count_bar(self.verbose, "kernels alone") as done:
             for m, K in enumerate(setting.fitted.grams()):

@@ -16,13 +16,12 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.estimators.base import KernelEstimator, forget
 from kernelweave.estimators.inputs import as_bank, check_input, fit_bank
 from kernelweave.estimators.interrupt import interruptible, watching
-from kernelweave.estimators.parameters import check_count, check_number, check_part
+from kernelweave.estimators.parameters import check_count, check_learner, check_number, check_part
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.task import Setting, Solved, Start, Task
 from kernelweave.estimators.training import hold, sharpened, train, warn_if_open, with_defaults
 from kernelweave.geometry import WeightGeometry
 from kernelweave.gram import storage
-from kernelweave.learners import Learner
 from kernelweave.solvers import Problem, Progress, Solver
 
 
@@ -34,6 +33,8 @@ class MKLModel(KernelEstimator):
     """
 
     learner_example: ClassVar[str] = "Hinge(C=1.0)"
+    # What y is: "classes", "real" numbers, or "none".
+    learns_from: ClassVar[str] = "classes"
     # How parameters begin that leave the stored kernels as they are: one set of matrices serves a whole path.
     walkable: ClassVar[tuple[str, ...]] = ("geometry__", "learner__")
 
@@ -70,7 +71,7 @@ class MKLModel(KernelEstimator):
         check_number("tol", self.tol, above=0.0, below=1.0)
         check_count("max_iter", self.max_iter, optional=True)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
-        check_part("learner", self._learner, Learner, self.learner_example)
+        check_learner(self._learner, self.learns_from, self.learner_example)
         check_part("geometry", self._geometry, WeightGeometry, "Simplex()")
         check_part("solver", self.part("solver"), Solver, "Newton()")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -22,9 +20,10 @@ from kernelweave.bank.made_rows import rows_of
 from kernelweave.estimators.answers import winners
 from kernelweave.estimators.base import KernelEstimator, forget
 from kernelweave.estimators.inputs import as_bank, check_input, is_precomputed
-from kernelweave.estimators.parameters import check_number, check_part
+from kernelweave.estimators.parameters import check_count, check_number, check_part
 from kernelweave.estimators.partitioned import fit_on_partitions
 from kernelweave.estimators.progress import gap_bars
+from kernelweave.estimators.resuming import as_checkpoint, keyed
 from kernelweave.estimators.stream import (
     FeatureScorer,
     FeatureStream,
@@ -32,15 +31,22 @@ from kernelweave.estimators.stream import (
     KernelStream,
     require_lengths,
 )
-from kernelweave.estimators.targets import encode_labels, labels_among, sample_weights
+from kernelweave.estimators.targets import (
+    class_factors,
+    encode_labels,
+    labels_among,
+    named_classes,
+    sample_weights,
+)
 from kernelweave.estimators.training import warn_of_gap
 from kernelweave.gram import FeatureRows, KernelRows
-from kernelweave.solvers import Checkpoint, DualAscent
+from kernelweave.gram.memory import require_room
+from kernelweave.solvers import Certificate, Checkpoint, DualAscent
 from kernelweave.solvers.pnorm import PNormProblem, PNormResult, PNormSolver
 from kernelweave.solvers.pnorm.online import OnlineRule, Standing
+from kernelweave.solvers.pnorm.segments import segment_sums
+from kernelweave.solvers.result import Record
 
-# Samples whose kernels tell one training set from another.
-PROBES = 16
 # What a stream cannot say: there is no one set of samples to speak of.
 OF_A_FIT = (
     "bounds_",
@@ -122,6 +128,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     """
 
+    walkable: ClassVar[tuple[str, ...]] = ()
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances, "solver": DualAscent}
 
     def __init__(
@@ -166,7 +173,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         problem = self._problem(rows, index, weight)
         with gap_bars(self.verbose) as bar, blas_threads(1):
             progress = bar("p-norm MKL", getattr(self.part("solver"), "tol", 1e-4))
-            result = self.part("solver").solve(problem, rng, progress, self._checkpoint(problem))
+            result = self.part("solver").solve(problem, rng, progress, self._checkpoint(problem, X))
         self._keep(fitted, maps, rows, result)
         self._warn(result)
         return self
@@ -174,25 +181,25 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def fit_partitions(self, X: Any, y: Any, *, client: Any = None, max_rounds: int = 200) -> Self:
         """Learn from partitions, which need not fit into one memory: Dask collections, or lists of arrays.
 
-        Needs ``features``. Each round every partition ascends by itself and the steps are added up as far as
-        the dual rises; bounds are of the whole problem. ``client`` is that of a Dask cluster, whose workers
-        may get lost; None works here, partition by partition. The first partition fixes the features.
+        Needs ``features``. Each round every partition ascends by itself and tells the slope of its loss; the
+        best mixture of these points of the dual comes next; bounds are of the whole problem. ``client`` is
+        that of a Dask cluster, whose workers hold the features and may get lost; with None this process
+        holds those of all partitions. The first partition that is not empty fixes the features. Of a
+        ``DualAscent`` only ``tol`` counts here.
         """
         self._check_parameters()
-        if self.features is None:
-            raise ValueError("Training on partitions needs explicit features: features=RandomFourier(200).")
+        self._check_for_partitions(max_rounds)
         forget(self)
-        with blas_threads(1):
-            maps, theta, eta, certificate, history = fit_on_partitions(self, X, y, client, max_rounds)
+        tol = self.part("solver").tol
+        with gap_bars(self.verbose, "round") as bar, blas_threads(1):
+            maps, found = fit_on_partitions(self, X, y, client, max_rounds, tol, bar("p-norm MKL", tol))
         self.kernel_names_ = self.bank_.names
-        lengths = np.sqrt(np.add.reduceat((theta**2).sum(axis=1), maps.offsets[:-1]))
-        self.kernel_weights_, self.kernel_norms_ = eta, eta * lengths
-        self.scorer_: Any = FeatureScorer(maps, eta, theta)
-        self.certificate_, self.bounds_ = certificate, Bounds(certificate.lower, certificate.upper)
-        self.duality_gap_, self.objective_ = certificate.relative_gap, certificate.upper
-        self.n_iter_ = len(history)
-        tol = getattr(self.part("solver"), "tol", 1e-3)
-        warn_of_gap(certificate, tol, f"max_rounds={max_rounds} were made")
+        lengths = np.sqrt(segment_sums((found.theta**2).sum(axis=1), maps.offsets))
+        self.kernel_weights_, self.kernel_norms_ = found.eta, found.eta * lengths
+        self.scorer_: Any = FeatureScorer(maps, found.eta, found.theta)
+        self.n_support_ = found.n_support
+        self._keep_bounds(found.certificate, found.history)
+        warn_of_gap(found.certificate, tol, f"max_rounds={max_rounds} were made; raise it, or tol")
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -231,8 +238,10 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return Σ eta_m k_m between the rows of X and of Z, the training samples by default."""
         self._require_fit("scorer_")
-        if Z is None and not hasattr(self, "bounds_"):
-            raise ValueError("After partial_fit there is no set of training samples; pass Z.")
+        if Z is None and not hasattr(self, "support_"):
+            raise ValueError(
+                "After partial_fit or fit_partitions there is no set of training samples; pass Z."
+            )
         return super().combined_kernel(X, Z)
 
     def _check_parameters(self) -> None:
@@ -242,6 +251,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         solver = self.part("solver")
         check_part("solver", solver, PNormSolver, "DualAscent(), OnlineBatch() or Pegasos()")
         solver.check()
+        as_checkpoint(self.checkpoint)
         if self.features is not None:
             check_part("features", self.features, Features, "RandomFourier(n_features=200)")
             if is_precomputed(self.bank):
@@ -249,11 +259,31 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
                     "Explicit features need a bank that computes its kernels; got bank='precomputed'."
                 )
 
+    def _check_for_partitions(self, max_rounds: Any) -> None:
+        """Refuse what training on partitions could only ignore."""
+        if self.features is None:
+            raise ValueError("Training on partitions needs explicit features: features=RandomFourier(200).")
+        check_count("max_rounds", max_rounds)
+        if not isinstance(self.part("solver"), DualAscent):
+            raise ValueError(
+                "fit_partitions ascends the dual on every partition: solver must be DualAscent(tol=...) or "
+                f"None; got {self.solver!r}."
+            )
+        if self.checkpoint is not None:
+            raise ValueError(
+                "fit_partitions writes no checkpoint; set checkpoint=None. A cluster makes again what a lost "
+                "worker held."
+            )
+
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _rows(self, fitted: Any, maps: Any, X: Any) -> KernelRows:
         if maps is not None:
+            n, D, M = fitted.n_samples, int(maps.offsets[-1]), len(maps.offsets) - 1
+            needed = 8 * n * (D + 3 * M * self.classes_.size)
+            advice = "raise memory_limit, use fewer features, or partial_fit"
+            require_room(needed, self.memory_limit, f"{D} features of {n} samples", advice)
             return FeatureRows(maps.transform(X), maps.offsets)
         return rows_of(fitted, self.classes_.size, self.memory_limit, effective_n_jobs(self.n_jobs))
 
@@ -261,17 +291,10 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         lam = 1.0 / (float(self.C) * index.size)
         return PNormProblem(rows, index.astype(np.int64), self.classes_.size, lam, float(self.p), weight)
 
-    def _checkpoint(self, problem: PNormProblem) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        place = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        probes = np.unique(np.linspace(0, problem.n_samples - 1, PROBES).astype(np.intp))
-        told = [problem.rows.block(probes), problem.y, problem.weight, self.part("solver"), self.C, self.p]
-        told += [self.features, self.random_state if isinstance(self.random_state, int) else None]
-        key = hashlib.sha256()
-        for item in told:
-            key.update(item.tobytes() if isinstance(item, np.ndarray) else repr(item).encode())
-        return replace(place, key=key.hexdigest())
+    def _checkpoint(self, problem: PNormProblem, X: Any) -> Checkpoint | None:
+        """Return where the fit is saved, under a key of all that decides its result."""
+        seed = self.random_state if isinstance(self.random_state, int) else None
+        return keyed(self.checkpoint, problem, X, self.part("solver"), self.features, seed)
 
     def _keep(self, fitted: Any, maps: Any, rows: KernelRows, result: PNormResult) -> None:
         """Set the learnt attributes from the solution."""
@@ -281,15 +304,18 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.support_ = np.flatnonzero(result.coef.any(axis=1))
         self.dual_coef_ = np.ascontiguousarray(result.coef[self.support_].T)
         self.n_support_ = int(self.support_.size)
-        self.certificate_ = result.certificate
-        self.bounds_ = Bounds(result.certificate.lower, result.certificate.upper)
-        self.duality_gap_ = result.certificate.relative_gap
-        self.objective_ = result.certificate.upper
-        self.history_ = list(result.history)
-        self.n_iter_, self.n_passes_ = len(self.history_), result.passes
+        self._keep_bounds(result.certificate, result.history)
+        self.n_passes_ = result.passes
         self.scorer_ = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_)
         if isinstance(rows, FeatureRows):
             self.scorer_ = FeatureScorer(maps, result.eta, rows.Phi.T @ result.coef)
+
+    def _keep_bounds(self, certificate: Certificate, history: Sequence[Record]) -> None:
+        """Set what is known of the optimum, and how it came to be known."""
+        self.certificate_, self.bounds_ = certificate, Bounds(certificate.lower, certificate.upper)
+        self.duality_gap_, self.objective_ = certificate.relative_gap, certificate.upper
+        self.history_ = list(history)
+        self.n_iter_ = len(self.history_)
 
     def _warn(self, result: PNormResult) -> None:
         """Say so when a solver with a tolerance stopped above it, or any solver was interrupted."""
@@ -315,22 +341,21 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
                 "partial_fit needs a bank that computes its kernels: samples of later batches have no "
                 "entries in bank='precomputed'."
             )
-        first = not hasattr(self, "classes_")
+        first = not hasattr(self, "scorer_")  # a fit that failed has left classes, but nothing learnt
         X = check_input(self, X, reset=first)
         if first:
-            self.classes_ = _named(classes)
-        elif classes is not None and not np.array_equal(_named(classes), self.classes_):
+            self.classes_ = named_classes(classes)
+        elif classes is not None and not np.array_equal(named_classes(classes), self.classes_):
             raise ValueError(
                 f"classes={list(classes)} differ from those of the first call, {self.classes_.tolist()}; "
                 "leave classes out after it."
             )
         index = labels_among(y, self.classes_, X.shape[0])
         weight = sample_weights(sample_weight, None, self.classes_, index, all_classes=False)
-        if self.class_weight is not None:
-            weight = weight * class_factors(self.class_weight, self.classes_)[index]
+        weight = weight * class_factors(self.class_weight, self.classes_)[index]
         stream = self.stream_ if hasattr(self, "stream_") else self._new_stream(X)
         with blas_threads(1):
-            self._follow(stream.advanced(X, index, weight))
+            self._follow(stream.advanced(X, index, weight, self.memory_limit))
 
     def _new_stream(self, X: Any) -> KernelStream | FeatureStream:
         """Return a stream that starts from nothing, or from what ``fit`` has learnt."""
@@ -361,24 +386,3 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.kernel_weights_, self.kernel_norms_ = standing.eta, standing.norms
         self.n_support_ = stream.n_support
         self.n_iter_ = 1
-
-
-def _named(classes: Any) -> AnyArray:
-    """Return the classes of a stream, which have to be named before all of them were seen."""
-    if classes is None:
-        raise ValueError("The first call of partial_fit needs classes=, the labels that any batch may hold.")
-    found = np.unique(np.asarray(classes))
-    if found.size < 2:
-        raise ValueError(
-            f"The classifier needs at least 2 classes, but classes names 1 class only: {found.tolist()}."
-        )
-    return found
-
-
-def class_factors(class_weight: Any, classes: AnyArray) -> Vector:
-    """Return the factor of each class; frequencies of a stream are not known, so only a dict will do."""
-    if not isinstance(class_weight, dict):
-        raise ValueError(
-            f"partial_fit needs class_weight as a dict of class to factor; got {class_weight!r}."
-        )
-    return np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])

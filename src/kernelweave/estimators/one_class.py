@@ -61,6 +61,7 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
 
     """
 
+    learns_from: ClassVar[str] = "none"
     walkable: ClassVar[tuple[str, ...]] = ("geometry__", "nu")
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
         "bank": KernelBank.distances,

@@ -5,6 +5,13 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
+from kernelweave import learners
+from kernelweave.errors import IncompatiblePartsError
+from kernelweave.learners import Learner
+
+# Targets of a learner, in words.
+TARGETS = {"classes": "labels of classes", "real": "real targets", "none": "samples without targets"}
+
 
 def check_number(
     name: str, value: Any, *, above: float, below: float = float("inf"), optional: bool = False
@@ -57,6 +64,18 @@ def check_part(name: str, value: Any, kind: type, example: str) -> None:
     if isinstance(value, type) or not isinstance(value, kind):
         what = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
         raise TypeError(f"{name} must be a {kind.__name__} such as {example}; got {what}.")
+
+
+def check_learner(value: Any, targets: str, example: str) -> None:
+    """Require a learner for such targets: "classes", "real" numbers or "none"."""
+    check_part("learner", value, Learner, example)
+    if targets not in getattr(value, "learns_from", (targets,)):  # a learner of somebody else may not say
+        known = (getattr(learners, name) for name in learners.__all__)
+        fitting = [one.__name__ for one in known if targets in getattr(one, "learns_from", ())]
+        raise IncompatiblePartsError(
+            f"{value!r} cannot learn from {TARGETS[targets]}: it is for {TARGETS[value.learns_from[0]]}. "
+            f"Learners that can: {', '.join(fitting)}."
+        )
 
 
 def _is_real(value: Any) -> bool:

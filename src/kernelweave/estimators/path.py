@@ -109,10 +109,15 @@ def path(
     values = tuple(values)
     if not values:
         raise ValueError("path needs at least one value to walk to; got none.")
+    if not getattr(model, "walkable", ()):
+        raise ValueError(
+            "path walks models whose fits can start from one another, such as MKLClassifier; "
+            f"{type(model).__name__} has none: fit it once per value."
+        )
     if not param.startswith(model.walkable):
         raise ValueError(
-            "path walks parameters of geometry or learner, such as 'geometry__theta' or 'learner__C'; "
-            f"those of {type(model).__name__} begin with {' or '.join(model.walkable)}; got {param!r}."
+            f"path walks parameters that leave the kernels as they are; those of {type(model).__name__} "
+            f"begin with {' or '.join(model.walkable)}; got {param!r}."
         )
     plain = {"probability": False} if hasattr(model, "probability") else {}
     models = [clone(model).set_params(**{param: value}, **plain) for value in values]

@@ -66,6 +66,7 @@ class MKLRegressor(RegressorMixin, MKLModel):  # type: ignore[misc]
     """
 
     learner_example: ClassVar[str] = "Square(C=1.0)"
+    learns_from: ClassVar[str] = "real"
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
         "bank": KernelBank.distances,
         "learner": Square,

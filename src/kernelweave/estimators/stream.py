@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -12,7 +12,13 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import contributions, scores
 from kernelweave.bank.features import FittedFeatures
 from kernelweave.bank.protocol import FittedKernels
+from kernelweave.gram.memory import budget, human
 from kernelweave.solvers.pnorm.online import OnlineRule, Standing
+from kernelweave.solvers.pnorm.segments import segment_sums
+
+AnyStream = TypeVar("AnyStream", "KernelStream", "FeatureStream")
+# Samples without features take no memory, whatever their number.
+MANY = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -72,10 +78,31 @@ class KernelStream:
         first = 0 if self.first is None else self.first.support.size
         return int(first + sum(len(B) for _, B in self.chunks))
 
-    def advanced(self, X: Any, y: AnyArray, weight: Vector) -> KernelStream:
-        """Return the stream after these samples; it stays as it is itself."""
-        K = np.array([K for _, K in self.bank.between(X, X)])
-        require_lengths(np.diagonal(K, axis1=1, axis2=2))
+    def advanced(
+        self, X: Any, y: AnyArray, weight: Vector, memory_limit: float | None = None
+    ) -> KernelStream:
+        """Return the stream after these samples, as many at a time as fit; it stays as it is itself."""
+        return _in_pieces(self, X, y, weight, budget(memory_limit))
+
+    def room(self, limit: int) -> int:
+        """Return how many samples b may pass at once: kernels among them, and with those kept so far."""
+        M = len(self.bank)
+        kept = max([len(B) for _, B in self.chunks], default=0)
+        kept = kept if self.first is None else max(kept, int(self.first.support.size))
+        square, each = 16 * M, 8 * (2 * M * self.n_classes + 3 * kept)  # bytes: square b² + each b
+        if square + each > limit:
+            raise MemoryError(
+                f"{M} kernels with {self.n_support} samples kept need {human(square + each)} for a single "
+                f"sample, but {human(limit)} may be used: raise memory_limit, or stream explicit features."
+            )
+        return int((np.sqrt(each * each + 4.0 * square * limit) - each) / (2.0 * square))
+
+    def passed(self, X: Any, y: AnyArray, weight: Vector, start: int) -> KernelStream:
+        """Return the stream after these samples, the first of which is number ``start`` of its batch."""
+        K = np.empty((len(self.bank), len(y), len(y)))
+        for m, values in self.bank.between(X, X):
+            K[m] = values
+        require_lengths(np.diagonal(K, axis1=1, axis2=2), start)
         B, s = self.rule.through_kernels(self._each(X, len(y)), K, y, weight, self.s)
         used = np.flatnonzero(B.any(axis=1))
         chunks = self.chunks if not used.size else _added(self.chunks, _safe_indexing(X, used), B[used])
@@ -112,12 +139,28 @@ class FeatureStream:
     theta: Matrix = field(repr=False)
     n_support: int = 0
 
-    def advanced(self, X: Any, y: AnyArray, weight: Vector) -> FeatureStream:
-        """Return the stream after these samples; it stays as it is itself."""
+    def advanced(
+        self, X: Any, y: AnyArray, weight: Vector, memory_limit: float | None = None
+    ) -> FeatureStream:
+        """Return the stream after these samples, as many at a time as fit; it stays as it is itself."""
+        return _in_pieces(self, X, y, weight, budget(memory_limit))
+
+    def room(self, limit: int) -> int:
+        """Return how many samples may pass at once: their features, and what is made of them."""
+        each, held = 24 * int(self.features.offsets[-1]), 3 * self.theta.nbytes
+        if held + each > limit:
+            raise MemoryError(
+                f"{int(self.features.offsets[-1])} features need {human(held + each)} for a single sample, "
+                f"but {human(limit)} may be used: raise memory_limit, or use fewer features."
+            )
+        return (limit - held) // each if each else MANY
+
+    def passed(self, X: Any, y: AnyArray, weight: Vector, start: int) -> FeatureStream:
+        """Return the stream after these samples, the first of which is number ``start`` of its batch."""
         Phi = self.features.transform(X)
         if not np.isfinite(Phi).all():
             raise ValueError("The features of a sample are not finite; standardise the columns.")
-        require_lengths(np.add.reduceat(Phi * Phi, self.features.offsets[:-1], axis=1).T)
+        require_lengths(segment_sums(Phi * Phi, self.features.offsets, axis=1).T, start)
         theta, s, updates = self.rule.through_features(
             Phi, y, weight, self.features.offsets, self.theta, self.s
         )
@@ -132,13 +175,25 @@ class FeatureStream:
         return FeatureScorer(self.features, eta, self.theta).parts(X)
 
 
-def require_lengths(diagonals: Matrix) -> None:
+def _in_pieces(stream: AnyStream, X: Any, y: AnyArray, weight: Vector, limit: int) -> AnyStream:
+    """Return the stream after a batch, cut where it is too large: samples pass one by one in any case."""
+    start, n = 0, len(y)
+    while start < n:
+        size = min(stream.room(limit), n - start)
+        rows = slice(start, start + size)
+        part = X if size == n else _safe_indexing(X, rows)
+        stream = stream.passed(part, y[rows], weight[rows], start)
+        start += size
+    return stream
+
+
+def require_lengths(diagonals: Matrix, start: int = 0) -> None:
     """Raise ValueError where a sample has no length under any kernel: nothing could be learnt from it."""
     empty = np.flatnonzero(~(diagonals > 0.0).any(axis=0))
     if empty.size:
         raise ValueError(
-            f"Sample {empty[0]} has k(x, x) = 0 under every kernel ({empty.size} such in all), so nothing "
-            "can tell its class; drop it, or add a kernel with an offset."
+            f"Sample {start + empty[0]} has k(x, x) = 0 under every kernel ({empty.size} such in all), so "
+            "nothing can tell its class; drop it, or add a kernel with an offset."
         )
 
 

@@ -18,12 +18,12 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.interrupt import interruptible
-from kernelweave.estimators.parameters import check_choice, check_number, check_part
+from kernelweave.estimators.parameters import check_choice, check_learner, check_number
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.task import Solved, Start, Task
 from kernelweave.estimators.training import with_defaults
 from kernelweave.geometry import Point, Uniform, WeightGeometry
-from kernelweave.learners import Hinge, Learner
+from kernelweave.learners import Hinge
 from kernelweave.solvers import Solver
 
 
@@ -48,7 +48,7 @@ class BaselineClassifier(MKLClassifier):
     def _check_parameters(self) -> None:
         check_number("tol", self.tol, above=0.0, below=1.0)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
-        check_part("learner", self._learner, Learner, self.learner_example)
+        check_learner(self._learner, self.learns_from, self.learner_example)
         check_choice("multiclass", self.multiclass, ("shared", "per_class"))
 
     @property
@@ -66,6 +66,7 @@ class TwoStepClassifier(BaselineClassifier):
     nothing about the weights is optimised there.
     """
 
+    walkable: ClassVar[tuple[str, ...]] = ("learner__",)
     _eta: Vector | None = None
 
     @abstractmethod

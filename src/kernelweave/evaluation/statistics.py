@@ -133,6 +133,8 @@ def paired(first: Any, second: Any, *, test_share: float | None = None, level: f
         raise ValueError(
             f"Pairs need two sequences of one length of at least 2, received {a.shape} and {b.shape}."
         )
+    if test_share is not None and not 0.0 <= test_share < 1.0:
+        raise ValueError(f"test_share must be a number from 0 to below 1; got {test_share!r}.")
     d = a - b
     spread, n = float(d.std(ddof=1)), d.size
     overlap = 0.0 if test_share is None else test_share / (1.0 - test_share)
@@ -140,7 +142,8 @@ def paired(first: Any, second: Any, *, test_share: float | None = None, level: f
     mean = float(d.mean())
     if spread == 0.0:
         p_value = 1.0 if mean == 0.0 else 0.0
-        return Paired(mean, (mean, mean), p_value, p_value, 0.0 if mean == 0.0 else np.inf, _wins(d), n)
+        effect = 0.0 if mean == 0.0 else float(np.copysign(np.inf, mean))
+        return Paired(mean, (mean, mean), p_value, p_value, effect, _wins(d), n)
     half = float(stats.t.ppf(0.5 + 0.5 * level, n - 1)) * error
     p_value = float(2.0 * stats.t.sf(abs(mean) / error, n - 1))
     signed = float(stats.wilcoxon(d, zero_method="zsplit", method="approx").pvalue)

@@ -21,7 +21,7 @@ from kernelweave.errors import DataError
 from kernelweave.experiments.experiment import Grid
 from kernelweave.experiments.registry import experiment, experiments
 from kernelweave.experiments.render import draw, markdown, write
-from kernelweave.experiments.runner import run
+from kernelweave.experiments.runner import records_of, run
 from kernelweave.experiments.store import Store
 
 
@@ -56,6 +56,8 @@ def reproduce(
     records: Path | None = None,
 ) -> None:
     """Run what is left of an experiment, print its tables and write its files."""
+    if records is not None and not records.is_dir():
+        raise DataError(f"{str(records)!r} is no folder of records; give one that exists (--records).")
     chosen, kept, console = experiment(name), Store(store), Console()
     for file in sorted(records.glob("*.jsonl")) if records else ():
         kept.restore(file.read_text(encoding="utf-8").splitlines())
@@ -89,6 +91,8 @@ def report(store: Path | None, records: Path, out: Path) -> None:
     ``records`` is a folder with one file of JSON lines per study, which can be kept under version control;
     the page is made from it alone.
     """
+    if store is not None and not store.is_file():
+        raise DataError(f"There is no store {str(store)!r} to take records from (--store).")
     records.mkdir(parents=True, exist_ok=True)
     studies = {one.study.name: one.study for one in experiments().values()}
     with TemporaryDirectory() as scratch:
@@ -111,8 +115,8 @@ def page(kept: Store, folder: Path) -> str:
     parts, unfinished = ["# Results", PREFACE], []
     images = folder / "images" / "results"
     for name, one in experiments().items():
-        records = kept.records(one.study.name, one.study.protocol)
-        total = len(one.study.cells(quick=False))
+        cells = one.study.cells(quick=False)
+        records, total = records_of(one.study, kept, cells), len(cells)
         if len(records) < total:
             unfinished += [f"{name} ({len(records)} of {total} cells)"] if records else []
             continue

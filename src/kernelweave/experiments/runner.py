@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -37,6 +37,8 @@ def run(
     ``done`` is called with the number of finished cells and of all. What is finished is kept at once, so a
     run that is killed goes on where it was; several runs may share a store.
     """
+    if n_jobs == 0:
+        raise DataError("The number of jobs is 1 or more, or -1 for all cores; got 0 (--jobs).")
     study = experiment.study
     _require_data(study, data)
     cells = study.cells(quick)
@@ -50,10 +52,19 @@ def run(
         for count, (cell, measures) in enumerate(parallel(tasks), start=len(cells) - len(left) + 1):
             store.put(study.name, study.protocol, cell, measures, context)
             report(count, len(cells))
+    return records_of(study, store, cells)
+
+
+def records_of(study: Study, store: Store, cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Return what a store holds of these cells; it may hold others, of an earlier or a quicker run."""
     wanted = {key(cell) for cell in cells}
     names = tuple(cells[0]) if cells else ()
     records = store.records(study.name, study.protocol)
-    return [record for record in records if key({name: record[name] for name in names}) in wanted]
+    return [
+        record
+        for record in records
+        if record.keys() >= set(names) and key({name: record[name] for name in names}) in wanted
+    ]
 
 
 def environment() -> dict[str, str]:

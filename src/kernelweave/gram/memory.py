@@ -69,6 +69,13 @@ def budget(memory_limit: float | None) -> int:
     return int(SHARE_OF_FREE * free_bytes() if memory_limit is None else memory_limit)
 
 
+def require_room(n_bytes: int, memory_limit: float | None, what: str, advice: str) -> None:
+    """Raise MemoryError where something does not fit into what may be used."""
+    limit = budget(memory_limit)
+    if n_bytes > limit:
+        raise MemoryError(f"{what} need {human(n_bytes)}, but {human(limit)} may be used: {advice}.")
+
+
 def human(n_bytes: int) -> str:
     """Return a byte count in the unit people read it in."""
     size = float(n_bytes)

@@ -47,6 +47,7 @@ class EpsilonInsensitive(SupportVectorLearner):
 
     """
 
+    learns_from: ClassVar[tuple[str, ...]] = ("real", "classes")
     tunable: ClassVar[str] = "C"
     tried: ClassVar[tuple[float, ...]] = COSTS
 

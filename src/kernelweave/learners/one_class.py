@@ -47,6 +47,7 @@ class OneClass(SupportVectorLearner):
 
     """
 
+    learns_from: ClassVar[tuple[str, ...]] = ("none",)
     tunable: ClassVar[str] = "nu"
     tried: ClassVar[tuple[float, ...]] = SHARES
 

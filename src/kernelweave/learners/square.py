@@ -45,6 +45,7 @@ class Square(LeastSquares):
 
     """
 
+    learns_from: ClassVar[tuple[str, ...]] = ("real", "classes")
     tunable: ClassVar[str] = "C"
     tried: ClassVar[tuple[float, ...]] = COSTS
 

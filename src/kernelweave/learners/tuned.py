@@ -1,4 +1,4 @@
-"""What a search varies of a machine if it is not told."""
+"""What a machine is for, and what a search varies of it if it is not told."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 class Tuned(Part):
     """A machine with a parameter to search; ``tunable`` is None where there is nothing to vary."""
 
+    # What y may be: "classes" (told apart by signs), "real" numbers, or "none".
+    learns_from: ClassVar[tuple[str, ...]] = ("classes",)
     tunable: ClassVar[str | None] = None
     tried: ClassVar[tuple[float, ...]] = ()
 

@@ -36,6 +36,11 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """The gap as a share of the objective, never of max(1, objective): small objectives count too."""
+        """The gap as a share of the objective, never of max(1, objective): small objectives count too.
+
+        Bounds that are no numbers prove nothing: their gap is infinite.
+        """
+        if np.isnan(self.gap):
+            return float("inf")
         scale = max(abs(self.upper), abs(self.lower))
         return self.gap / scale if scale > 0.0 and np.isfinite(scale) else float(self.gap > 0.0)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -41,6 +42,15 @@ class Checkpoint:
     seconds: float = 30.0
     _last: float = field(default_factory=time.monotonic, init=False, repr=False)
 
+    def check(self) -> None:
+        """Require a place that can be written to, before any work is done."""
+        if not isinstance(self.path, str | os.PathLike):
+            raise TypeError(f"checkpoint must be a path or a Checkpoint; got {self.path!r}.")
+        place = Path(self.path)
+        if place.is_dir() or not place.parent.is_dir():
+            what = "is a folder" if place.is_dir() else f"lies in {str(place.parent)!r}, which is no folder"
+            raise ValueError(f"checkpoint must be a file in a folder that exists; {str(place)!r} {what}.")
+
     def due(self) -> bool:
         """Tell whether enough time has passed to write again."""
         return time.monotonic() - self._last >= self.seconds
@@ -60,9 +70,15 @@ class Checkpoint:
         """Return the state on disk, or None where there is none."""
         if not Path(self.path).exists():
             return None
-        with np.load(self.path, allow_pickle=False) as file:
-            state = {name: file[name] for name in file.files}
-        if str(state.pop("key")) != self.key:
+        try:
+            with Path(self.path).open("rb") as whole, np.load(whole, allow_pickle=False) as file:
+                state = {name: file[name] for name in file.files}
+            key = str(state.pop("key"))
+        except (AttributeError, EOFError, KeyError, TypeError, ValueError, BadZipFile):  # text, .npy, others'
+            raise ValueError(
+                f"The file {os.fspath(self.path)!r} is no checkpoint; remove it, or give another path."
+            ) from None
+        if key != self.key:
             raise ValueError(
                 f"The checkpoint {os.fspath(self.path)!r} belongs to other data or parameters; "
                 "remove it, or give another path."

@@ -97,7 +97,10 @@ class DualAscent(PNormSolver):
             stopped = "interrupted"
         if checkpoint is not None and stopped != "interrupted":
             checkpoint.clear()
-        return walk.proved(tracker).result(walk.passes, stopped)
+        proved = walk.proved(tracker)
+        if stopped == "converged" and proved.certificate.relative_gap > self.tol:
+            stopped = "stalled"  # what looked like convergence was rounding
+        return proved.result(walk.passes, stopped)
 
 
 @dataclass
