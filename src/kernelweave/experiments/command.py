@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,11 +20,11 @@ from rich.progress import (
 from rich.table import Table
 
 from kernelweave.errors import DataError
-from kernelweave.experiments.experiment import Grid
+from kernelweave.experiments.experiment import Grid, Records
 from kernelweave.experiments.registry import experiment, experiments
 from kernelweave.experiments.render import draw, markdown, write
 from kernelweave.experiments.runner import records_of, run
-from kernelweave.experiments.store import Store
+from kernelweave.experiments.store import Cell, Store
 
 
 def list_all(console: Console) -> None:
@@ -116,17 +118,32 @@ def page(kept: Store, folder: Path) -> str:
     images = folder / "images" / "results"
     for name, one in experiments().items():
         cells = one.study.cells(quick=False)
-        records, total = records_of(one.study, kept, cells), len(cells)
-        if len(records) < total:
-            unfinished += [f"{name} ({len(records)} of {total} cells)"] if records else []
+        found = records_of(one.study, kept, cells)
+        records, left = whole(found, cells)
+        if not records:
+            unfinished += [f"{name} ({len(found)} of {len(cells)} cells)"] if found else []
             continue
         images.mkdir(parents=True, exist_ok=True)
         figures = [str(file.relative_to(folder)) for file in draw(one, records, images)]
         contexts = kept.contexts(one.study.name, one.study.protocol)
         parts.append(markdown(one, records, figures, f"kernelweave reproduce {name}", contexts).rstrip())
+        if left:
+            parts.append(f"Not finished, and not shown: {', '.join(left)}.")
     if unfinished:
         parts.append(f"Begun, and shown here when all of it is done: {', '.join(unfinished)}.")
     return "\n\n".join(parts) + "\n"
+
+
+def whole(records: Records, cells: Sequence[Cell]) -> tuple[Records, list[str]]:
+    """Return the records of the data sets of which every cell is done, and the others with what they have.
+
+    Cells that name no data set count as one.
+    """
+    wanted = Counter(cell.get("dataset") for cell in cells)
+    found = Counter(record.get("dataset") for record in records)
+    done = {name for name, count in wanted.items() if found[name] == count}
+    left = [f"{name} ({found[name]} of {count} cells)" for name, count in wanted.items() if name not in done]
+    return [record for record in records if record.get("dataset") in done], left
 
 
 PREFACE = (
