@@ -102,7 +102,7 @@ def _fit_blocks(bank: Bank, X: Any) -> GappedKernels:
 
 def _fit_matrices(bank: PrecomputedBank, X: Any) -> Any:
     given = as_matrices(X)
-    present = [~np.isnan(np.diagonal(K).astype(float)) for K in given]
+    present = [_present(K) for K in given]
     if len({here.size for here in present}) > 1 or any(K.shape[0] != K.shape[1] for K in given):
         return bank.fit(X)  # it says what is wrong
     require_a_view(np.column_stack(present))
@@ -115,6 +115,13 @@ def _fit_matrices(bank: PrecomputedBank, X: Any) -> Any:
         own = X if here.all() and members.size == len(given) else [given[m][inside] for m in members]
         groups.append(Group(members, places, bank.fit(own), MatrixReader(members, places, here.size)))
     return GappedKernels(names, names, present[0].size, tuple(groups))
+
+
+def _present(K: AnyArray) -> AnyArray:
+    """Return which samples have a kernel: those whose rows and columns are not NaN."""
+    if len(K) and not np.isnan(K[0].astype(float)).any():  # a sample without it would show in any other's row
+        return np.ones(min(K.shape), dtype=bool)
+    return np.asarray(~np.isnan(np.diagonal(K).astype(float)))
 
 
 def _require_two(places: Indices, name: str) -> None:

@@ -254,6 +254,7 @@ class UncheckedSource(MatrixSource):
 
     def check(self) -> None:
         self._matrices = [self._bank.matrix(m) for m in self.kernels]
+        self._diagonals = None
 
     def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
         seen = Inspection(np.array([diagonal for _, diagonal in self.diagonals()]), self._bank.tolerances)

@@ -17,6 +17,7 @@ class MatrixSource(Bulk):
     def __init__(self, matrices: Sequence[Matrix]) -> None:
         super().__init__(range(len(matrices)), int(matrices[0].shape[0]))
         self._matrices = list(matrices)
+        self._diagonals: Matrix | None = None  # their entries lie far apart: read once
 
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None
@@ -26,9 +27,10 @@ class MatrixSource(Bulk):
                 yield m, K[rows][:, columns]
 
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        found = np.empty((len(self.kernels), self.n_samples))
-        _core.diagonals(self._matrices, found)
-        yield from zip(self.kernels, found, strict=True)
+        if self._diagonals is None:
+            self._diagonals = np.empty((len(self.kernels), self.n_samples))
+            _core.diagonals(self._matrices, self._diagonals)
+        yield from zip(self.kernels, self._diagonals, strict=True)
 
     def centre_all(self, chosen: Indices, shifts: Matrix, n_threads: int) -> None:
         _core.reference_means(self._matrices, chosen.astype(np.uint64), shifts, n_threads)
