@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ MARKERS = "osD^vPX*"
 class Display(ABC):
     """Something to draw, in the manner of scikit-learn's displays."""
 
-    def plot(self, ax: Axes | None = None) -> Display:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw on ``ax``, or on a new figure; keeps ``ax_`` and ``figure_``."""
         if ax is None:
             ax = _pyplot().subplots(figsize=self.size, layout="constrained")[1]

@@ -51,9 +51,7 @@ class CertificateDisplay(Display):
             )
         records = history[problem] if isinstance(history[0], list) else history
         columns = [(r.seconds, r.certificate.lower, r.certificate.upper) for r in records]
-        display = cls(*np.array(columns, dtype=np.float64).T)
-        display.plot(ax=ax)
-        return display
+        return cls(*np.array(columns, dtype=np.float64).T).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         best = np.maximum.accumulate(self.lower), np.minimum.accumulate(self.upper)

@@ -77,9 +77,7 @@ class ComparisonDisplay(Display):
     @classmethod
     def _of(cls, found: Mapping[str, Any], label: str, ax: Any) -> Self:
         rows = np.array([[one.difference, *one.interval] for one in found.values()]).reshape(-1, 3)
-        display = cls(list(found), rows[:, 0], rows[:, 1], rows[:, 2], label)
-        display.plot(ax=ax)
-        return display
+        return cls(list(found), rows[:, 0], rows[:, 1], rows[:, 2], label).plot(ax)
 
     @property
     def size(self) -> tuple[float, float]:

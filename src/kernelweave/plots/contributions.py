@@ -59,9 +59,7 @@ class ContributionsDisplay(Display):
         several = said.values.ndim == 3
         values = said.values[:, problem] if several else said.values
         intercept = float(said.intercept[problem] if several else said.intercept)
-        display = cls(values, intercept, list(said.names), samples)
-        display.plot(ax=ax)
-        return display
+        return cls(values, intercept, list(said.names), samples).plot(ax)
 
     @property
     def size(self) -> tuple[float, float]:

@@ -60,9 +60,7 @@ class PathDisplay(Display):
     def from_path(cls, path: Any, *, ax: Any = None) -> Self:
         """Draw what `kernelweave.path` found; with weights per class, their mean."""
         weights = path.kernel_weights.reshape(len(path.values), -1, len(path.kernel_names)).mean(axis=1)
-        display = cls(path.param, np.asarray(path.values, dtype=np.float64), weights, path.kernel_names)
-        display.plot(ax=ax)
-        return display
+        return cls(path.param, np.asarray(path.values, dtype=np.float64), weights, path.kernel_names).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         named = self.weights.shape[1] <= MANY

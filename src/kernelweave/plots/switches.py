@@ -97,9 +97,7 @@ class SwitchesDisplay(Display):
             rows = np.lexsort(switches.T[::-1])
             switches = switches[rows]
             available = None if available is None else available[rows]
-        display = cls(switches, weights, estimator.kernel_names_, available)
-        display.plot(ax=ax)
-        return display
+        return cls(switches, weights, estimator.kernel_names_, available).plot(ax)
 
     @property
     def size(self) -> tuple[float, float]:

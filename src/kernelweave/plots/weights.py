@@ -58,17 +58,13 @@ class WeightsDisplay(Display):
                 "call fit first, and pass the last step of a pipeline."
             )
         weights = np.atleast_2d(estimator.kernel_weights_).mean(axis=0)
-        display = cls(list(estimator.kernel_names_), weights)
-        display.plot(ax=ax)
-        return display
+        return cls(list(estimator.kernel_names_), weights).plot(ax)
 
     @classmethod
     def from_stability(cls, stability: Any, *, ax: Any = None) -> Self:
         """Draw what `kernelweave.explain.weight_stability` found; with weights per class, their mean."""
         values = (stability.weights, stability.lower, stability.upper, stability.frequency)
-        display = cls(list(stability.names), *(np.atleast_2d(v).mean(axis=0) for v in values))
-        display.plot(ax=ax)
-        return display
+        return cls(list(stability.names), *(np.atleast_2d(v).mean(axis=0) for v in values)).plot(ax)
 
     @property
     def size(self) -> tuple[float, float]:
