@@ -105,6 +105,12 @@ void images_all(const Given& K, Input<double, 2> V, Output<double, 3> out, int n
 }
 
 template <class T>
+void touch(Output<T, 2> fresh, int n_threads) {
+    nb::gil_scoped_release release;
+    kw::touch<T>(fresh.data(), fresh.shape(0) * fresh.shape(1), n_threads);
+}
+
+template <class T>
 void pack(Rows K, std::size_t start, Input<double, 1> shift, Output<T, 1> out) {
     const std::size_t stop = start + K.shape(0);
     require(K.stride(1) == 1 && K.shape(1) >= stop, "pack: K must hold the rows up to their diagonal, in one piece");
@@ -332,6 +338,7 @@ void bind(nb::module_& m) {
     m.def("exp_pack", &exp_pack<T>, nb::arg("D").noconvert(), nb::arg("start"), nb::arg("kernels").noconvert(),
           nb::arg("rates").noconvert(), nb::arg("factors").noconvert(), nb::arg("shifts").noconvert(),
           nb::arg("packed").noconvert());
+    m.def("touch", &touch<T>, nb::arg("fresh").noconvert(), nb::arg("n_threads") = 1);
     m.def("pack", &pack<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("shift").noconvert(),
           nb::arg("out").noconvert());
     m.def("combine", &combine<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),

@@ -61,6 +61,15 @@ KERNELWEAVE_CLONES void round_row(const double* row, const double* shift, double
 }  // namespace
 
 template <class T>
+void touch(T* fresh, std::size_t size, int n_threads) {
+    constexpr std::size_t kPage = 4096 / sizeof(T);
+    const std::size_t shares = n_threads < 1 ? 1 : static_cast<std::size_t>(n_threads);
+    parallel_for(shares, n_threads, [&](std::size_t share) {
+        for (std::size_t j = size * share / shares; j < size * (share + 1) / shares; j += kPage) fresh[j] = T{0};
+    });
+}
+
+template <class T>
 void mirror(T* K, std::size_t n, int n_threads) {
     constexpr std::size_t kTile = 64;  // a tile of both triangles fits the first-level cache
     const std::size_t tiles = (n + kTile - 1) / kTile;
@@ -172,6 +181,8 @@ void energies(const T* packed, std::size_t n_kernels, std::size_t n, const doubl
 
 template void pack<float>(const double*, std::size_t, std::size_t, std::size_t, const double*, float*);
 template void pack<double>(const double*, std::size_t, std::size_t, std::size_t, const double*, double*);
+template void touch<float>(float*, std::size_t, int);
+template void touch<double>(double*, std::size_t, int);
 template void mirror<float>(float*, std::size_t, int);
 template void mirror<double>(double*, std::size_t, int);
 template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);

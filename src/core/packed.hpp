@@ -7,6 +7,11 @@ namespace kernelweave {
 
 inline std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
 
+// Write to every page of fresh memory, each thread to a stretch of its own: pages are had from the system one by one,
+// and threads that want the same large one wait for each other. What the memory holds is lost.
+template <class T>
+void touch(T* fresh, std::size_t size, int n_threads);
+
 // Rows [start, stop) of the lower triangle of K, each entry K_ij - shift_i - shift_j rounded to T; `K` points to row
 // `start`, whose rows are `stride` apart.
 template <class T>
