@@ -22,6 +22,10 @@ template <class T>
 std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probes,
                                    const double* shifts, T* packed, int n_threads);
 
+// out_ij += sum_m eta_m K_m,ij - shift_i - shift_j, lower triangles alone.
+template <class T>
+void add_all(const Matrices& K, std::size_t n, const double* eta, const double* shift, T* out, int n_threads);
+
 // out[m] = V K_m for V of shape (n_columns, n), from the lower triangles alone.
 void images_all(const Matrices& K, std::size_t n, const double* V, std::size_t n_columns, double* out,
                 int n_threads);

@@ -1,108 +1,22 @@
 // Python bindings: shapes are checked here, the loops release the GIL, nothing is decided.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
-#include <stdexcept>
 #include <string>
 #include <tuple>
 
-#include "admit.hpp"
-#include "given.hpp"
 #include "local.hpp"
+#include "module_given.hpp"
 #include "module_multiclass.hpp"
 #include "packed.hpp"
 #include "projections.hpp"
 #include "radial.hpp"
 #include "smo.hpp"
 #include "smo_plus.hpp"
+#include "arrays.hpp"
 
-namespace nb = nanobind;
-namespace kw = kernelweave;
-
-template <class T, int Dim>
-using Input = nb::ndarray<const T, nb::ndim<Dim>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;  // rows of a larger matrix, perhaps
-template <class T, int Dim>
-using Output = nb::ndarray<T, nb::ndim<Dim>, nb::c_contig, nb::device::cpu>;
 
 namespace {
-
-void require(bool holds, const char* message) {
-    if (!holds) throw std::invalid_argument(message);
-}
-
-std::tuple<bool, double> inspect(Input<double, 2> K, Input<double, 1> roots, Input<double, 2> probes) {
-    const std::size_t n = K.shape(0);
-    require(K.shape(1) == n, "inspect: K must be square");
-    require(roots.shape(0) == n && probes.shape(0) == 2 && probes.shape(1) == n,
-            "inspect: roots must hold n entries, probes two rows of n entries");
-    nb::gil_scoped_release release;
-    const kw::AdmitReport report =
-        kw::admit<double>(K.data(), n, 0, n, roots.data(), probes.data(), probes.data() + n, nullptr, nullptr);
-    return {report.minors, report.asymmetry};
-}
-
-using Given = std::vector<Input<double, 2>>;
-
-kw::Matrices square(const Given& K, std::size_t n) {
-    kw::Matrices out;
-    for (const auto& one : K) {
-        require(one.shape(0) == n && one.shape(1) == n, "matrices: all must be square and of one size");
-        out.push_back(one.data());
-    }
-    return out;
-}
-
-void diagonals(const Given& K, Output<double, 2> out, int n_threads) {
-    const std::size_t n = out.shape(1);
-    const kw::Matrices matrices = square(K, n);
-    require(out.shape(0) == K.size(), "diagonals: out must have one row per matrix");
-    nb::gil_scoped_release release;
-    kw::diagonals(matrices, n, out.data(), n_threads);
-}
-
-void reference_means(const Given& K, Input<std::size_t, 1> chosen, Output<double, 2> out, int n_threads) {
-    const std::size_t n = out.shape(1);
-    const kw::Matrices matrices = square(K, n);
-    require(out.shape(0) == K.size(), "reference_means: out must have one row per matrix");
-    require(chosen.shape(0) > 0, "reference_means: at least one row must be chosen");
-    for (std::size_t c = 0; c < chosen.shape(0); ++c)
-        require(chosen.data()[c] < n, "reference_means: chosen rows must lie within K");
-    nb::gil_scoped_release release;
-    kw::reference_means(matrices, n, chosen.data(), chosen.shape(0), out.data(), n_threads);
-}
-
-template <class T>
-std::vector<std::tuple<bool, double>> admit_all(const Given& K, Input<double, 2> roots, Input<double, 2> probes,
-                                                Input<double, 2> shifts, Output<T, 2> packed, int n_threads) {
-    const std::size_t n = probes.shape(1);
-    const kw::Matrices matrices = square(K, n);
-    require(probes.shape(0) == 2, "admit_all: probes must be two rows of n entries");
-    for (const auto& rows : {roots, shifts})
-        require(rows.shape(0) == K.size() && rows.shape(1) == n,
-                "admit_all: roots and shifts must have one row of n entries per matrix");
-    require(packed.shape(0) == K.size() && packed.shape(1) == kw::triangle(n),
-            "admit_all: packed must have one triangle of n(n+1)/2 entries per matrix");
-    std::vector<kw::AdmitReport> reports;
-    {
-        nb::gil_scoped_release release;
-        reports = kw::admit_all<T>(matrices, n, roots.data(), probes.data(), shifts.data(), packed.data(), n_threads);
-    }
-    std::vector<std::tuple<bool, double>> out;
-    for (const auto& report : reports) out.emplace_back(report.minors, report.asymmetry);
-    return out;
-}
-
-void images_all(const Given& K, Input<double, 2> V, Output<double, 3> out, int n_threads) {
-    const std::size_t n = V.shape(1);
-    const kw::Matrices matrices = square(K, n);
-    require(out.shape(0) == K.size() && out.shape(1) == V.shape(0) && out.shape(2) == n,
-            "images_all: out must have shape (matrices, rows of V, n)");
-    nb::gil_scoped_release release;
-    kw::images_all(matrices, n, V.data(), V.shape(0), out.data(), n_threads);
-}
 
 template <class T>
 void touch(Output<T, 2> fresh, int n_threads) {
@@ -333,8 +247,6 @@ std::size_t project_pairs(Input<double, 2> X, Output<double, 2> M, Input<double,
 
 template <class T>
 void bind(nb::module_& m) {
-    m.def("admit_all", &admit_all<T>, nb::arg("K"), nb::arg("roots").noconvert(), nb::arg("probes").noconvert(),
-          nb::arg("shifts").noconvert(), nb::arg("packed").noconvert(), nb::arg("n_threads") = 1);
     m.def("exp_pack", &exp_pack<T>, nb::arg("D").noconvert(), nb::arg("start"), nb::arg("kernels").noconvert(),
           nb::arg("rates").noconvert(), nb::arg("factors").noconvert(), nb::arg("shifts").noconvert(),
           nb::arg("packed").noconvert());
@@ -362,15 +274,9 @@ void bind(nb::module_& m) {
 
 NB_MODULE(_core, m) {
     m.doc() = "Loops that run at memory speed; each has a numpy twin in the tests.";
-    m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert(), nb::arg("probes").noconvert());
     m.def("smo_plus", &smo_plus, nb::arg("K").noconvert(), nb::arg("G").noconvert(), nb::arg("y").noconvert(),
           nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("f").noconvert(),
           nb::arg("g").noconvert(), nb::arg("tolerance"), nb::arg("max_iterations"));
-    m.def("diagonals", &diagonals, nb::arg("K"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("reference_means", &reference_means, nb::arg("K"), nb::arg("chosen").noconvert(),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("images_all", &images_all, nb::arg("K"), nb::arg("V").noconvert(), nb::arg("out").noconvert(),
-          nb::arg("n_threads") = 1);
     m.def("add_images", &add_images, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),
           nb::arg("out").noconvert());
     m.def("exp_scaled", &exp_scaled, nb::arg("D").noconvert(), nb::arg("factor"), nb::arg("out").noconvert());
@@ -387,5 +293,6 @@ NB_MODULE(_core, m) {
           nb::arg("b").noconvert());
     bind<float>(m);
     bind<double>(m);
+    bind_given(m);
     bind_multiclass(m);
 }

@@ -1,30 +1,16 @@
 // Python bindings of the loops of the multiclass p-norm problem.
 #include "module_multiclass.hpp"
 
-#include <nanobind/ndarray.h>
-
-#include <stdexcept>
-
 #include "ascent.hpp"
 #include "online.hpp"
 #include "rows.hpp"
-
-namespace nb = nanobind;
-namespace kw = kernelweave;
+#include "arrays.hpp"
 
 namespace {
 
 template <class T, int Dim>
-using Input = nb::ndarray<const T, nb::ndim<Dim>, nb::c_contig, nb::device::cpu>;
-template <class T, int Dim>
-using Output = nb::ndarray<T, nb::ndim<Dim>, nb::c_contig, nb::device::cpu>;
-template <class T, int Dim>
 using Strided = nb::ndarray<T, nb::ndim<Dim>, nb::device::cpu>;  // part of a larger array, in one piece along the end
 using Labels = Input<std::int64_t, 1>;
-
-void require(bool holds, const char* message) {
-    if (!holds) throw std::invalid_argument(message);
-}
 
 void require_labels(Labels y, std::size_t n, std::size_t classes, const char* message) {
     require(y.shape(0) == n && classes >= 2, message);

@@ -118,6 +118,31 @@ def test_passes_over_many_matrices_do_what_they_do_for_one(rng, n, dtype, n_thre
         np.testing.assert_allclose(mean, rows - 0.5 * rows[chosen.astype(int)].mean(), atol=1e-12 * n)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize(("n", "n_kernels"), [(1, 1), (40, 4), (41, 6), (1100, 3)])
+def test_many_matrices_are_added_to_the_lower_triangle(rng, n, n_kernels, dtype, n_threads):
+    matrices = random_grams(rng, n_kernels, n)
+    eta, shift = rng.random(n_kernels), rng.normal(size=n)
+    eta[n_kernels // 2] = 0.0
+    there = rng.normal(size=(n, n)).astype(dtype)
+    out = there.copy()
+    _core.add_all(matrices, eta, shift, out, n_threads)
+    total = there + np.tensordot(eta, matrices, axes=1) - shift[:, None] - shift
+    expected = np.tril(total) + np.triu(there, 1)
+    np.testing.assert_allclose(out, expected, atol=32 * np.finfo(dtype).eps * np.abs(total).max())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_threads", [0, 1, 3])
+@pytest.mark.parametrize("size", [1, 5, 5000])
+def test_touching_writes_within_the_array_only(size, dtype, n_threads):
+    around = np.ones((3, size), dtype=dtype)
+    _core.touch(around[1:2], n_threads)
+    assert around[1, 0] == 0.0
+    np.testing.assert_array_equal(around[[0, 2]], 1.0)
+
+
 @pytest.mark.parametrize("n", [1, 4, 33, 120])
 @pytest.mark.parametrize("columns", [1, 3])
 def test_images_of_blocks_of_rows_add_up_to_those_of_the_matrix(rng, n, columns):
@@ -270,6 +295,9 @@ def test_combining_many_kernels_rounds_like_single_additions(rng):
         (lambda: _core.reference_means([np.eye(2)], np.array([2], dtype=np.uint64), np.eye(1, 2)), "within"),
         (lambda: _core.reference_means([np.eye(2)], np.array([], dtype=np.uint64), np.eye(1, 2)), "one row"),
         (lambda: _core.images_all([np.eye(2)], np.ones((1, 2)), np.ones((1, 2, 2))), "out"),
+        (lambda: _core.add_all([np.eye(2)], np.ones(1), np.ones(2), np.ones((2, 3))), "square"),
+        (lambda: _core.add_all([np.eye(2)], np.ones(2), np.ones(2), np.eye(2)), "one weight per matrix"),
+        (lambda: _core.add_all([np.eye(2)], np.ones(1), np.ones(3), np.eye(2)), "one entry per column"),
         (
             lambda: _core.admit_all([np.eye(2)], np.eye(1, 2), np.eye(2), np.eye(1, 2), np.ones((1, 2))),
             "n\\(n\\+1\\)/2",

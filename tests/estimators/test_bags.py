@@ -25,6 +25,7 @@ from kernelweave.kernels import Gaussian, Laplacian, Linear
 from kernelweave.learners import Hinge
 from kernelweave.methods.ambiguity.bag_learning import learn_keys, learn_labels
 from kernelweave.methods.bag_machines import Trainer, guessed_witnesses, set_kernel
+from kernelweave.solvers import Newton
 
 BANK = KernelBank([Gaussian(), Laplacian()])
 BASELINES = [
@@ -163,7 +164,7 @@ def test_the_set_kernel_is_the_machine_on_mean_values():
     K = X @ X.T
     members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
     signs = np.where(y == 1, 1.0, -1.0)
-    fit = set_kernel(Trainer(Hinge(), KernelGeometry(), tol=1e-8), [K], members, signs, np.ones(12))
+    fit = set_kernel(Trainer(Hinge(), KernelGeometry(), Newton(tol=1e-8)), [K], members, signs, np.ones(12))
     B = weak.bag_kernel(K, members, np.ones(12))
     from sklearn.svm import SVC
 

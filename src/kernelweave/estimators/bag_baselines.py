@@ -11,7 +11,7 @@ from kernelweave.bank import KernelBank
 from kernelweave.bank.bags import Bags
 from kernelweave.estimators.bag_classifier import BagClassifier, Members
 from kernelweave.estimators.parameters import check_part
-from kernelweave.estimators.training import warn_if_open
+from kernelweave.estimators.training import warn_if_open, with_defaults
 from kernelweave.geometry import LpBall, WeightGeometry
 from kernelweave.learners import Hinge
 from kernelweave.methods import bag_machines
@@ -46,7 +46,9 @@ class BagBaseline(BagClassifier):
         check_part("geometry", self.part("geometry"), WeightGeometry, "LpBall(p=2)")
 
     def _train(self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector) -> BagFit:
-        trainer = Trainer(Hinge(C=1.0), self.part("geometry"), self.tol, self.max_iter)
+        geometry = self.part("geometry")
+        solver = with_defaults(None, geometry, len(grams), self.tol, self.max_iter)
+        trainer = Trainer(Hinge(C=1.0), geometry, solver)
         rounds = {"max_rounds": self.max_rounds} if self._guesses else {}
         return type(self)._machine(trainer, grams, members, signs, prices, **rounds)
 

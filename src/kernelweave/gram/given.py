@@ -39,5 +39,8 @@ class MatrixSource(Bulk):
         anything = np.full((len(self.kernels), self.n_samples), np.inf)
         _core.admit_all(self._matrices, anything, np.zeros((2, self.n_samples)), shifts, packed, n_threads)
 
+    def add_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
+        _core.add_all(self._matrices, np.ascontiguousarray(eta), shift, K, n_threads)
+
     def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
         _core.images_all(self._matrices, V, out, n_threads)

@@ -63,8 +63,12 @@ class LazyGrams(AddingGrams):
         """Add Σ eta_m K_m to the lower triangle of K."""
         n = self.n_samples
         shift = eta @ self.shifts
+        single, bulk = in_bulk(self.sources)
+        if bulk:  # it is alone, for it holds every kernel
+            bulk[0].add_all(eta, shift, K, self.n_threads)
+            return
         which = set(np.flatnonzero(eta).tolist())
-        active = [source for source in self.sources if not which.isdisjoint(source.kernels)]
+        active = [source for source in single if not which.isdisjoint(source.kernels)]
         for whole in [source for source in active if source.is_whole]:  # made once, not for every block
             for m, block in whole.block(slice(0, n), slice(0, n), which):
                 K += eta[m] * block

@@ -13,8 +13,8 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.rounding import of_arithmetic
 from kernelweave.gram.source import Source, centring, in_bulk, largest_entries
 
-# Fresh memory up to this size is had sooner before it is written to: packing 117 kernels of 538 samples takes 30 ms
-# in place of 38; from 400 MB on it makes no difference.
+# Fresh memory up to this size is best had before it is written to: packing 117 kernels of 538 samples takes
+# 30 ms in place of 38; from 400 MB on it makes no difference.
 SMALL = 1 << 27
 
 

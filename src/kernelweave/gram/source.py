@@ -88,6 +88,10 @@ class Bulk(Source):
         """Write the shifted lower triangles of its kernels, after checking them."""
 
     @abstractmethod
+    def add_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
+        """Add Σ eta_m K_m[i, j] - shift[i] - shift[j] to the lower triangle of K."""
+
+    @abstractmethod
     def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
         """Set out[m] = V K_m for its kernels, V of shape (columns, n)."""
 

@@ -1,0 +1,118 @@
+// Python bindings of the passes over matrices of the user.
+#include "module_given.hpp"
+
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+#include <vector>
+
+#include "admit.hpp"
+#include "given.hpp"
+#include "packed.hpp"
+#include "arrays.hpp"
+
+namespace {
+
+std::tuple<bool, double> inspect(Input<double, 2> K, Input<double, 1> roots, Input<double, 2> probes) {
+    const std::size_t n = K.shape(0);
+    require(K.shape(1) == n, "inspect: K must be square");
+    require(roots.shape(0) == n && probes.shape(0) == 2 && probes.shape(1) == n,
+            "inspect: roots must hold n entries, probes two rows of n entries");
+    nb::gil_scoped_release release;
+    const kw::AdmitReport report =
+        kw::admit<double>(K.data(), n, 0, n, roots.data(), probes.data(), probes.data() + n, nullptr, nullptr);
+    return {report.minors, report.asymmetry};
+}
+
+using Given = std::vector<Input<double, 2>>;
+
+kw::Matrices square(const Given& K, std::size_t n) {
+    kw::Matrices out;
+    for (const auto& one : K) {
+        require(one.shape(0) == n && one.shape(1) == n, "matrices: all must be square and of one size");
+        out.push_back(one.data());
+    }
+    return out;
+}
+
+void diagonals(const Given& K, Output<double, 2> out, int n_threads) {
+    const std::size_t n = out.shape(1);
+    const kw::Matrices matrices = square(K, n);
+    require(out.shape(0) == K.size(), "diagonals: out must have one row per matrix");
+    nb::gil_scoped_release release;
+    kw::diagonals(matrices, n, out.data(), n_threads);
+}
+
+void reference_means(const Given& K, Input<std::size_t, 1> chosen, Output<double, 2> out, int n_threads) {
+    const std::size_t n = out.shape(1);
+    const kw::Matrices matrices = square(K, n);
+    require(out.shape(0) == K.size(), "reference_means: out must have one row per matrix");
+    require(chosen.shape(0) > 0, "reference_means: at least one row must be chosen");
+    for (std::size_t c = 0; c < chosen.shape(0); ++c)
+        require(chosen.data()[c] < n, "reference_means: chosen rows must lie within K");
+    nb::gil_scoped_release release;
+    kw::reference_means(matrices, n, chosen.data(), chosen.shape(0), out.data(), n_threads);
+}
+
+template <class T>
+std::vector<std::tuple<bool, double>> admit_all(const Given& K, Input<double, 2> roots, Input<double, 2> probes,
+                                                Input<double, 2> shifts, Output<T, 2> packed, int n_threads) {
+    const std::size_t n = probes.shape(1);
+    const kw::Matrices matrices = square(K, n);
+    require(probes.shape(0) == 2, "admit_all: probes must be two rows of n entries");
+    for (const auto& rows : {roots, shifts})
+        require(rows.shape(0) == K.size() && rows.shape(1) == n,
+                "admit_all: roots and shifts must have one row of n entries per matrix");
+    require(packed.shape(0) == K.size() && packed.shape(1) == kw::triangle(n),
+            "admit_all: packed must have one triangle of n(n+1)/2 entries per matrix");
+    std::vector<kw::AdmitReport> reports;
+    {
+        nb::gil_scoped_release release;
+        reports = kw::admit_all<T>(matrices, n, roots.data(), probes.data(), shifts.data(), packed.data(), n_threads);
+    }
+    std::vector<std::tuple<bool, double>> out;
+    for (const auto& report : reports) out.emplace_back(report.minors, report.asymmetry);
+    return out;
+}
+
+void images_all(const Given& K, Input<double, 2> V, Output<double, 3> out, int n_threads) {
+    const std::size_t n = V.shape(1);
+    const kw::Matrices matrices = square(K, n);
+    require(out.shape(0) == K.size() && out.shape(1) == V.shape(0) && out.shape(2) == n,
+            "images_all: out must have shape (matrices, rows of V, n)");
+    nb::gil_scoped_release release;
+    kw::images_all(matrices, n, V.data(), V.shape(0), out.data(), n_threads);
+}
+
+template <class T>
+void add_all(const Given& K, Input<double, 1> eta, Input<double, 1> shift, Output<T, 2> out, int n_threads) {
+    const std::size_t n = out.shape(0);
+    const kw::Matrices matrices = square(K, n);
+    require(out.shape(1) == n, "add_all: out must be square");
+    require(eta.shape(0) == K.size(), "add_all: eta must hold one weight per matrix");
+    require(shift.shape(0) == n, "add_all: shift must hold one entry per column");
+    nb::gil_scoped_release release;
+    kw::add_all<T>(matrices, n, eta.data(), shift.data(), out.data(), n_threads);
+}
+
+template <class T>
+void bind(nb::module_& m) {
+    m.def("admit_all", &admit_all<T>, nb::arg("K"), nb::arg("roots").noconvert(), nb::arg("probes").noconvert(),
+          nb::arg("shifts").noconvert(), nb::arg("packed").noconvert(), nb::arg("n_threads") = 1);
+    m.def("add_all", &add_all<T>, nb::arg("K"), nb::arg("eta").noconvert(), nb::arg("shift").noconvert(), nb::arg("out").noconvert(),
+          nb::arg("n_threads") = 1);
+}
+
+}  // namespace
+
+void bind_given(nb::module_& m) {
+    m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert(), nb::arg("probes").noconvert());
+    m.def("diagonals", &diagonals, nb::arg("K"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+    m.def("reference_means", &reference_means, nb::arg("K"), nb::arg("chosen").noconvert(),
+          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+    m.def("images_all", &images_all, nb::arg("K"), nb::arg("V").noconvert(), nb::arg("out").noconvert(),
+          nb::arg("n_threads") = 1);
+    bind<float>(m);
+    bind<double>(m);
+}
