@@ -1,10 +1,13 @@
 """Kernels scaled once more are those of the chain of scalings, also for new samples."""
 
+import tracemalloc
+
 import numpy as np
 
-from kernelweave import KernelBank
+from kernelweave import KernelBank, SemiSupervisedMKLClassifier, Views
+from kernelweave.bank.precomputed import PrecomputedBank
 from kernelweave.bank.rescaled import RescaledKernels
-from kernelweave.kernels import Centering, Chain, Gaussian, Linear, UnitMean
+from kernelweave.kernels import Centering, Chain, FromFunction, Gaussian, Linear, Precomputed, UnitMean
 
 
 def test_they_are_what_the_chain_makes_of_them(rng):
@@ -19,3 +22,36 @@ def test_they_are_what_the_chain_makes_of_them(rng):
         rows = dict(fitted.cross(Z))[m]
         np.testing.assert_allclose(dict(rescaled.cross(Z))[m], chain.rows(rows), atol=1e-12)
         np.testing.assert_allclose(dict(rescaled.between(X[:9], X))[m], mine[:9], atol=1e-10)
+
+
+def test_matrices_of_the_user_are_left_as_they_are(rng):
+    X = rng.normal(size=(30, 3))
+    own = X @ X.T
+    own = 0.5 * (own + own.T)
+    before = own.copy()
+    kept = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    again = kept.copy()
+    banks = (
+        (PrecomputedBank(), [own]),
+        (KernelBank.per_view(Precomputed()), Views({"a": own})),
+        (KernelBank([FromFunction(lambda A, B: kept)]), X),  # noqa: ARG005 - a function with a memory
+    )
+    for bank, given in banks:
+        list(RescaledKernels(bank.fit(given), (Centering(), UnitMean())).grams())
+        np.testing.assert_array_equal(own, before)
+        np.testing.assert_array_equal(kept, again)
+
+
+def test_training_a_semi_supervised_machine_holds_two_matrices_beside_the_kernels(rng):
+    n, n_kernels = 500, 4
+    X = rng.normal(size=(n, 12)) + 2.0 * (np.arange(n) % 2)[:, None]
+    y = np.where(np.arange(n) < 20, np.arange(n) % 2, -1)
+    bank = KernelBank([Gaussian(scale=s) for s in np.logspace(-1, 1, n_kernels)])
+    model = SemiSupervisedMKLClassifier(bank)
+    model.fit(X, y)  # what is made only once is there
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    matrices = 8 * n * n * (n_kernels + 2)
+    assert peak <= matrices + 4 * X.nbytes + 40 * 8 * n, f"{peak / (8 * n * n):.2f} Gram matrices"

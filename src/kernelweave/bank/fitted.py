@@ -73,6 +73,11 @@ class FittedBank:
         """Matrices are computed when asked for."""
         return False
 
+    @property
+    def makes_anew(self) -> bool:
+        """Whether the matrices that ``grams`` yields are new ones, the caller's to change."""
+        return all(item.kernel.by_rows for item in self._items)
+
     def __len__(self) -> int:
         return len(self._items)
 

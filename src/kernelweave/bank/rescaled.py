@@ -14,7 +14,7 @@ from kernelweave.kernels import Scaling
 from kernelweave.kernels.fitted_scaling import Chained, FittedScaling, Side
 
 # Rows scaled at a time: besides the matrix given and the one returned almost nothing is held.
-ROWS = 256
+ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,11 @@ class RescaledKernels:
 
     def grams(self) -> Iterator[Matrix]:
         """Yield the scaled training matrices in order; each is the caller's own."""
+        anew = getattr(self.fitted, "makes_anew", False)
         for m, K in enumerate(self.fitted.grams()):
             if m == len(self.learnt):
                 self.learnt.append(self._fit(K))
-            yield _scaled(self.learnt[m], K)
+            yield _scaled(self.learnt[m], K, K if anew else np.empty_like(K))
 
     def _fit(self, K: Matrix) -> FittedScaling:
         """Learn the first scaling from the matrix and the others from the diagonal it leaves."""
@@ -85,11 +86,11 @@ class RescaledKernels:
             yield int(m), self.learnt[m].between(K, Side(left, None), Side(right, None))
 
 
-def _scaled(scaling: FittedScaling, K: Matrix) -> Matrix:
-    out = np.empty_like(K)
-    every = np.arange(len(K))
+def _scaled(scaling: FittedScaling, K: Matrix, out: Matrix) -> Matrix:
+    """Return the scaled kernel in ``out``, which may be K itself."""
+    diagonal = scaling.train_diagonal(np.diagonal(K).copy())
     for start in range(0, len(K), ROWS):
-        rows = every[start : start + ROWS]
-        out[rows] = scaling.block(K[rows], rows, every)
-    np.fill_diagonal(out, scaling.train_diagonal(np.diagonal(K)))
+        rows = slice(start, min(start + ROWS, len(K)))
+        out[rows] = scaling.block(K[rows], rows, slice(0, len(K)))
+    np.fill_diagonal(out, diagonal)
     return out
