@@ -123,6 +123,12 @@ def fit(
         told, fitted = work.fit(request, model, report)
         if not as_json:
             saying.say_fit(console, told, hint=report is None)
+    if told["stopped"]:
+        if as_json:
+            typer.echo(json.dumps(told, ensure_ascii=False))
+        unwritten = "" if report is None else f" {report} is not written."
+        typer.echo(f"kernelweave: stopped; {model} holds the best weights so far.{unwritten}", err=True)
+        raise typer.Exit(130)
     if report is not None:
         with _one_sentence(f"stopped; {model} is written, {report} is not.", MISTAKES):
             with fits_bar(console.is_terminal and not as_json) as begin:

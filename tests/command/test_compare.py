@@ -13,6 +13,8 @@ from tests.command.test_broken_input import is_one_sentence
 from tests.command.typed import frame, run
 
 from kernelweave import KernelBank, MKLClassifier, presets
+from kernelweave.command.contest import candidates
+from kernelweave.command.work import Request, prepare
 from kernelweave.evaluation import paired
 from kernelweave.kernels import Gaussian
 
@@ -49,6 +51,16 @@ def test_scores_are_those_of_cross_validation_and_differences_are_paired(file):
     said = told["differences"]["simple_mkl"]["best single kernel"]
     assert said["difference"] == pytest.approx(found.difference)
     assert said["interval"] == pytest.approx(list(found.interval))
+
+
+def test_the_best_single_kernel_is_looked_for_among_all_of_the_bank(file):
+    X, _, told = prepare(Request([str(file)], "label", VIEWS[1::2], bank="distances"))
+    count = len(told["bank"].fit(X))
+    search = candidates(Request([str(file)], "label"), X, told, ["simple_mkl"])["best single kernel"]
+    assert search.cv == 3
+    (banks,) = search.param_grid.values()
+    assert len(banks) == count > 8
+    assert len({bank.fit(X).names for bank in banks}) == count
 
 
 def test_the_table_shows_every_method_and_numbers_can_be_compared_too(file):

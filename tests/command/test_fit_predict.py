@@ -1,6 +1,7 @@
 """fit, predict and inspect on files give what Python gives."""
 
 import json
+import signal
 from io import StringIO
 
 import numpy as np
@@ -184,16 +185,31 @@ def test_ctrl_c_while_solving_keeps_the_best_weights_and_says_their_gap(tmp_path
     def interrupted(self, *args, **named):
         visits.append(self)
         if len(visits) == 2:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         return visit(self, *args, **named)
 
     monkeypatch.setattr(Walk, "visit", interrupted)
-    done = run("fit", tmp_path / "t.csv", "--target", "label", *VIEWS, "--model", tmp_path / "m.kw", "--json")
-    assert done.exit_code == 0, done.output
-    (note,) = json.loads(done.stdout)["notes"]
+    words = ["fit", tmp_path / "t.csv", "--target", "label", *VIEWS, "--model", tmp_path / "m.kw", "--json"]
+    done = run(*words, "--report", tmp_path / "r.html")
+    assert done.exit_code == 130, done.output
+    assert "m.kw holds the best weights so far" in done.stderr
+    assert "r.html is not written" in done.stderr
+    told = json.loads(done.stdout)
+    assert told["stopped"]
+    (note,) = told["notes"]
     assert "Stopped at a relative duality gap" in note
     assert "interrupt" in note
+    kept = (tmp_path / "m.kw").read_bytes()
     assert kernelweave.load(tmp_path / "m.kw")[-1].duality_gap_ > 1e-4
+    assert len(visits) == 2
+    assert not (tmp_path / "r.html").exists()
+
+    visits.clear()
+    done = run(*words)  # what is there already is not given up for less
+    assert done.exit_code == 130
+    assert "was not written" in done.stderr
+    assert (tmp_path / "m.kw").read_bytes() == kept
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_ctrl_c_leaves_the_old_model_and_says_so(tmp_path, monkeypatch):
@@ -211,3 +227,48 @@ def test_ctrl_c_leaves_the_old_model_and_says_so(tmp_path, monkeypatch):
     assert "was not written" in done.stderr
     assert (tmp_path / "m.kw").read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_files_to_read_are_never_written_over(tmp_path):
+    folder = tmp_path / "day=1"
+    folder.mkdir()
+    frame().to_csv(folder / "t.csv", index=False)
+    before = (folder / "t.csv").read_bytes()
+    words = ["fit", folder / "t.csv", "--target", "label"]
+    assert run(*words, "--model", folder / "t.csv").exit_code == 2
+    done = run(*words, "--model", tmp_path / "m.kw")
+    assert done.exit_code == 0, done.output
+    done = run("predict", tmp_path / "m.kw", folder / "t.csv", "--out", folder / "t.csv")
+    assert done.exit_code == 2
+    assert "one of the files to read" in done.stderr
+    assert (folder / "t.csv").read_bytes() == before
+
+
+def test_other_files_are_not_taken_for_old_answers(tmp_path):
+    frame().to_csv(tmp_path / "t.csv", index=False)
+    np.savez(tmp_path / "arrays.kw", a=np.eye(2))  # an archive, but not a model
+    (tmp_path / "letter.csv").write_text("Dear reader,")
+    words = ["fit", tmp_path / "t.csv", "--target", "label"]
+    (tmp_path / "arrays.kw.npz").rename(tmp_path / "arrays.kw")
+    done = run(*words, "--model", tmp_path / "arrays.kw")
+    assert done.exit_code == 2
+    assert "is not a model file" in done.stderr
+    run(*words, "--model", tmp_path / "m.kw")
+    again = [run("predict", tmp_path / "m.kw", tmp_path / "t.csv", "--out", tmp_path / "p.csv") for _ in "12"]
+    assert [done.exit_code for done in again] == [0, 0]
+    done = run("predict", tmp_path / "m.kw", tmp_path / "t.csv", "--out", tmp_path / "letter.csv")
+    assert done.exit_code == 2
+    assert "is not a file of predictions" in done.stderr
+    assert (tmp_path / "letter.csv").read_text() == "Dear reader,"
+
+
+def test_ids_are_not_learnt_from_and_shared_ones_are_said(tmp_path):
+    people = frame().assign(patient_id=np.arange(60) // 3, index=range(60), grid=range(60))
+    people.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw", "--json"]
+    told = json.loads(run("fit", tmp_path / "t.csv", *words).stdout)
+    assert told["left_out"] == {"patient_id": "looks like an id", "index": "looks like an id"}
+    assert "grid" in told["views"]["all"]
+    assert [note for note in told["notes"] if "'patient_id'" in note and "too good" in note]
+    told = json.loads(run("fit", tmp_path / "t.csv", *words, "--view", "a=patient_id,a1").stdout)
+    assert told["views"] == {"a": ["patient_id", "a1"]}

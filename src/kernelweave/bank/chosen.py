@@ -1,4 +1,4 @@
-"""Some kernels of another bank."""
+"""Some kernels of another bank, and one kernel of all that it looks at."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from kernelweave.bank.base import Bank
 from kernelweave.bank.blocks import Block, PairwiseBlock
 from kernelweave.bank.entry import Entry
 from kernelweave.bank.fitted import Item
-from kernelweave.bank.layout import Layout
+from kernelweave.bank.layout import WHOLE, Layout
+from kernelweave.kernels import Kernel
 
 
 @dataclass
@@ -54,3 +55,53 @@ class ChosenBank(Bank):
         chosen = [items[m] for m in self.kernels]
         used = list(dict.fromkeys(item.block for item in chosen))
         return [replace(item, block=used.index(item.block)) for item in chosen], [blocks[b] for b in used]
+
+
+@dataclass
+class ConcatenatedBank(Bank):
+    r"""One kernel of all columns that another bank looks at, side by side.
+
+    Parameters
+    ----------
+    bank : the other bank.
+    kernel : the kernel.
+
+    Notes
+    -----
+    Blocks of kernel values are not looked at.
+    Differs from the paper: nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import KernelBank
+    >>> from kernelweave.bank.chosen import ConcatenatedBank
+    >>> from kernelweave.kernels import Linear
+    >>> some = KernelBank.per_view(views={"a": [0], "b": [0, 2]})
+    >>> next(ConcatenatedBank(some, Linear()).fit([[1.0, 9.0, 2.0], [0.0, 9.0, 1.0]]).grams())
+    array([[5., 2.],
+           [2., 1.]])
+
+    """
+
+    bank: Any
+    kernel: Kernel
+    scaling: None = None
+
+    def declared_views(self) -> Mapping[str, Any] | None:
+        return self.bank.declared_views()  # type: ignore[no-any-return]
+
+    def plan(self, layout: Layout) -> list[Entry]:  # noqa: ARG002 - its block is that of no entry
+        return [Entry(self.kernel)]
+
+    def resolve(self, layout: Layout) -> tuple[list[Item], list[Block | PairwiseBlock]]:
+        _, blocks = self.bank.resolve(layout)
+        parts = [part for block in blocks if isinstance(block, Block) for part in block.parts]
+        if not parts:
+            raise ValueError("The bank looks at no columns, only at blocks of kernel values.")
+        joined = []
+        for view in dict.fromkeys(part.view for part in parts):
+            of_view = [part for part in parts if part.view == view]
+            positions = sorted({position for part in of_view for position in part.positions})
+            joined.append(replace(of_view[0], positions=tuple(positions)))
+        return [Item(self.kernel.label, self.kernel, 0, None)], [Block(WHOLE, tuple(joined))]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, RepeatedKFold, RepeatedStratifiedKFold
+from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 from kernelweave.bank import KernelBank
 from kernelweave.command.methods import WITHOUT_COST, make, names
@@ -20,8 +20,9 @@ from kernelweave.command.work import Request, prepare, unique_sentences
 from kernelweave.errors import DataError
 from kernelweave.evaluation import paired, summary
 from kernelweave.kernels import Gaussian
+from kernelweave.report.baselines import AVERAGE, CONCATENATED, SINGLE, searched, single_kernels
 
-BASELINES = ("average kernel", "best single kernel", "concatenation")
+BASELINES = (AVERAGE, SINGLE, CONCATENATED)
 USUAL = ("simple_mkl", "sm1_mkl", "l2_mkl")
 INNER_FOLDS = 3
 
@@ -57,18 +58,19 @@ class Contest:
         return {"difference": found.difference, "interval": list(found.interval), "p_value": found.p_value}
 
 
-def candidates(request: Request, told: dict[str, Any], methods: Sequence[str]) -> dict[str, Any]:
+def candidates(request: Request, X: Any, told: dict[str, Any], methods: Sequence[str]) -> dict[str, Any]:
     """Return the unfitted models by name, baselines first; the bank is taken out of ``told``."""
     told.pop("ids")
     bank, task, positions = told.pop("bank"), told["task"], told.pop("positions")
     chosen = names(task) if list(methods) == ["all"] else tuple(dict.fromkeys(methods))
     average = make("average_kernel", bank, task, request.cost)
+    count = len(bank.fit(X.iloc[:2]))
     whole = sorted({k for places in positions.values() for k in places})
     joined = KernelBank.per_view([Gaussian()], views={"all": whole})
     models = {
-        "average kernel": average,
-        "best single kernel": _best_single(average, bank, positions),
-        "concatenation": make("average_kernel", joined, task, request.cost),
+        AVERAGE: average,
+        SINGLE: searched(average, single_kernels(bank, range(count), count), INNER_FOLDS),
+        CONCATENATED: make("average_kernel", joined, task, request.cost),
     }
     for name in chosen:
         cost = None if name in WITHOUT_COST else request.cost
@@ -87,7 +89,7 @@ def compare(
     if folds < 2 or repeats < 1:
         raise DataError(f"--folds is 2 or more and --repeats 1 or more; got {folds} and {repeats}.")
     X, y, told = prepare(request)
-    models = candidates(request, told, methods or USUAL)
+    models = candidates(request, X, told, methods or USUAL)
     contest = Contest(_splits(X, y, told["task"], folds, repeats), folds)
     tick = begin(len(models) * len(contest.splits))
     finished = 0
@@ -130,13 +132,3 @@ def _splits(X: Any, y: Any, task: str, folds: int, repeats: int) -> list[tuple[A
             f"inside need {least}."
         )
     return list(RepeatedStratifiedKFold(**how).split(X, y))
-
-
-def _best_single(average: Any, bank: Any, positions: dict[str, list[int]]) -> Any:
-    """Return a search for the one kernel that does best on folds of the training rows."""
-    kernels = getattr(bank, "kernels", None)
-    if kernels is None:  # a bank of distances: its Gaussians stand for it
-        kernels = [Gaussian(scale=scale) for scale in bank.scales]
-    banks = [KernelBank.per_view([k], views={n: p}) for n, p in positions.items() for k in kernels]
-    step = average.steps[-1][0]
-    return GridSearchCV(average, {f"{step}__bank": banks}, cv=INNER_FOLDS)

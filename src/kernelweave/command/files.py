@@ -29,11 +29,17 @@ class Sheet:
     groups: dict[str, list[str]] = field(default_factory=dict)
 
 
+def named_path(word: str) -> tuple[str, Path]:
+    """Return the name and the path of an argument, a path or ``name=path``; a path may hold a sign itself."""
+    name, sign, rest = word.partition("=")
+    if sign and not Path(word).exists():
+        return name, Path(rest)
+    return Path(word).stem, Path(word)
+
+
 def read_sheet(word: str, text: str | None = None) -> Sheet:
     """Read the file of an argument: a path, or ``name=path`` to name it; column ``text`` is left as it is."""
-    name, sign, rest = word.partition("=")
-    path = Path(rest) if sign and not Path(word).exists() else Path(word)
-    label = name if sign and not Path(word).exists() else path.stem
+    label, path = named_path(word)
     if not path.exists():
         raise DataError(f"There is no file {path}.")
     if path.is_dir():

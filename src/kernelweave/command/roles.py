@@ -15,7 +15,7 @@ from kernelweave.command.files import pandas
 from kernelweave.command.joining import Joined, find_column
 from kernelweave.errors import DataError
 
-WHOLE = "all"
+WHOLE, ID = "all", "looks like an id"
 # A column of whole numbers with no more different ones than this is taken for classes.
 MOST_CLASSES = 20
 
@@ -124,8 +124,22 @@ def reason_against(values: Any) -> str | None:
     """Return why a column nobody named is not taken to learn from, or None."""
     if not is_number(values):
         return "not a number"
-    name = str(values.name).rpartition(":")[2].lower()
-    return "looks like an id" if name == "id" and values.is_unique else None
+    return ID if looks_like_id(str(values.name)) else None
+
+
+def looks_like_id(name: str) -> bool:
+    """Tell whether a column is named as one that tells rows or people apart: id, patient_id, index."""
+    word = name.rpartition(":")[2].strip().lower()
+    return word in ("id", "index", "unnamed: 0") or word.endswith(("_id", "-id", ".id", " id"))
+
+
+def shared_ids(frame: Any, roles: Roles) -> list[str]:
+    """Return a sentence for every column left out as an id whose rows are not told apart by it."""
+    return [
+        f"Rows share values of {name!r}: folds that part them make scores too good."
+        for name, reason in roles.left_out.items()
+        if reason == ID and not frame[name].is_unique
+    ]
 
 
 def _view(word: str, columns: list[str], target: str) -> tuple[str, list[str]]:

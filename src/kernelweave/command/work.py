@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.command.files import pandas
+from kernelweave.command.files import named_path, pandas
 from kernelweave.command.joining import read_joined
 from kernelweave.command.methods import make, make_bank
-from kernelweave.command.roles import assign, table, targets
+from kernelweave.command.roles import assign, shared_ids, table, targets
 from kernelweave.command.waiting import Tick, remembered_interrupt
 from kernelweave.errors import DataError
 from kernelweave.io import about, load, save, written_whole
@@ -50,24 +50,30 @@ class Fitted:
 
 
 def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[str, Any], Fitted]:
-    """Fit a model, write it to a file, and return what was done; ``report`` is what will be written next."""
-    check_place(out, request.data)
+    """Fit a model, write it to a file, and return what was done; ``report`` is what will be written next.
+
+    Ctrl-C while the weights are learnt keeps the best of them, unless a model file is there already.
+    """
+    check_place(out, request.data, is_model, "model file")
     if report is not None:
         require_installed()
-        check_place(report, [*request.data, str(out)], begins=b"<!doctype html")
+        check_place(report, [*request.data, str(out)], is_report, "report")
     X, y, told = prepare(request)
     told.pop("positions")
     names = told.pop("ids")
     model = make(request.method, told.pop("bank"), told["task"], request.cost, request.verbose)
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, remembered_interrupt() as pressed:
         warnings.simplefilter("always")
         model.fit(X, y)
+    if pressed.is_set() and out.exists():  # a finished model is worth more than one that was stopped
+        raise KeyboardInterrupt
     told["notes"] += unique_sentences(caught)
     last = model[-1]
     told |= {"model": type(last).__name__, "method": request.method, "weights": weights_of(last)}
     if hasattr(last, "certificate_"):
         told["relative_gap"] = float(last.certificate_.relative_gap)
     told["score"] = float(model.score(X, y))
+    told["stopped"] = pressed.is_set()
     save(model, out, notes={"command": COMMAND, **told})
     return {"written": str(out), **told}, Fitted(model, X, y, names)
 
@@ -97,6 +103,7 @@ def report(fitted: Fitted, told: dict[str, Any], out: Path, begin: Callable[[int
             title=f"{told['target']}, from {', '.join(told['files'])}",
             samples=fitted.names,
             data=data | ({"Left out": left_out} if left_out else {}),
+            notes=told["notes"],
             begin=begin_watched,
         )
 
@@ -119,7 +126,7 @@ def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
         "task": task,
         "views": roles.views,
         "left_out": roles.left_out,
-        "notes": list(joined.notes),
+        "notes": [*joined.notes, *shared_ids(joined.frame, roles)],
         "bank": make_bank(request.bank, roles.positions),
         "positions": roles.positions,
         "ids": joined.ids,
@@ -139,7 +146,7 @@ def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[st
             "use kernelweave.load in Python."
         )
     if out is not None:
-        check_place(out, [*data, str(model_file)], begins=None)
+        check_place(out, [*data, str(model_file)], is_predictions, "file of predictions")
     if len(data) != len(notes["files"]):
         raise DataError(
             f"The model was fitted on {len(notes['files'])} files ({', '.join(notes['files'])}); "
@@ -210,18 +217,37 @@ def weights_of(model: Any) -> dict[str, float]:
     return {str(name): float(weight) for name, weight in zip(model.kernel_names_, eta, strict=True)}
 
 
-def check_place(out: Path, data: Sequence[str], *, begins: bytes | None = b"PK") -> None:
+def check_place(out: Path, data: Sequence[str], is_one: Callable[[Path], bool], kind: str) -> None:
     """Say now, not after the work, that a file could not be written."""
     if out.is_dir():
         raise DataError(f"{out} is a folder, not a file to write; give it a file name.")
     if not out.parent.is_dir():
         raise DataError(f"There is no folder {out.parent} to write {out.name} to; make it first.")
-    taken = {Path(word.partition("=")[2] or word).resolve() for word in data}
+    taken = {named_path(word)[1].resolve() for word in data}
     if out.resolve() in taken:
         raise DataError(f"{out} is one of the files to read; choose another name.")
-    if begins is not None and out.exists() and not out.read_bytes().startswith(begins):
-        kind = "model file" if begins == b"PK" else "report"
+    if out.exists() and not is_one(out):
         raise DataError(f"{out} is there already and is not a {kind}; choose another name.")
+
+
+def is_model(path: Path) -> bool:
+    """Tell whether a file is a model file, of whatever version."""
+    try:
+        about(path)
+    except DataError:
+        return False
+    return True
+
+
+def is_report(path: Path) -> bool:
+    """Tell whether a file may be a report: a page."""
+    return path.read_bytes()[:64].lower().startswith(b"<!doctype html")
+
+
+def is_predictions(path: Path) -> bool:
+    """Tell whether a file has the header of predictions."""
+    with path.open("rb") as file:
+        return b"prediction" in file.readline()
 
 
 def unique_sentences(caught: Sequence[warnings.WarningMessage]) -> list[str]:

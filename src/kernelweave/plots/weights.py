@@ -63,8 +63,8 @@ class WeightsDisplay(Display):
     @classmethod
     def from_stability(cls, stability: Any, *, ax: Any = None) -> Self:
         """Draw what `kernelweave.explain.weight_stability` found; with weights per class, their mean."""
-        values = (stability.weights, stability.lower, stability.upper, stability.frequency)
-        return cls(list(stability.names), *(np.atleast_2d(v).mean(axis=0) for v in values)).plot(ax)
+        s = stability.over_classes()
+        return cls(list(s.names), s.weights, s.lower, s.upper, s.frequency).plot(ax)
 
     @property
     def size(self) -> tuple[float, float]:

@@ -52,10 +52,10 @@ def weights_chart(found: Study) -> Chart:
     """The weights of the kernels, the heaviest where there are many."""
     order = np.sort(np.argsort(-found.weights, kind="stable")[:MOST_BARS])
     names = [shortened(found.machine.kernel_names_[m]) for m in order]
-    s = found.stability
     extra: list[Vector] = []
-    if s is not None:
-        extra = [np.atleast_2d(v).mean(axis=0)[order] for v in (s.lower, s.upper, s.frequency)]
+    if found.stability is not None:
+        s = found.stability.over_classes()
+        extra = [s.lower[order], s.upper[order], s.frequency[order]]
     title = "Kernel weights" + (" with bootstrap intervals and selection frequency" if extra else "")
 
     def draw(ax: Axes) -> None:

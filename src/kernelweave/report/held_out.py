@@ -11,6 +11,8 @@ from sklearn.base import clone, is_regressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, r2_score
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.explain import Contributions, contributions
@@ -31,6 +33,7 @@ class HeldOut:
     fold: Indices = field(repr=False)
     predictions: AnyArray = field(repr=False)
     values: AnyArray = field(repr=False)
+    probabilities: AnyArray | None = field(default=None, repr=False)
 
     @property
     def tested(self) -> Indices:
@@ -55,6 +58,7 @@ class Calibration:
     counts: Vector
     brier: float
     of: str
+    is_own: bool
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,9 @@ def held_out(model: Any, X: Any, y: AnyArray, splits: Sequence[Split], tick: Tic
     """Fit the model to all folds but one, for each, and ask it about that one."""
     n = len(y)
     fold = np.full(n, -1, dtype=np.intp)
-    predictions = np.empty(n, dtype=y.dtype if y.dtype != object else object)
+    predictions = np.empty(n, dtype=np.float64 if is_regressor(model) else y.dtype)
     values: AnyArray | None = None
+    sure: AnyArray | None = None
     models, scores = [], []
     for k, split in enumerate(splits):
         tick("this model")
@@ -86,10 +91,14 @@ def held_out(model: Any, X: Any, y: AnyArray, splits: Sequence[Split], tick: Tic
         said = np.asarray(fitted.predict(X_test) if is_regressor(model) else fitted.decision_function(X_test))
         values = np.zeros((n, *said.shape[1:])) if values is None else values
         values[split[1]], predictions[split[1]], fold[split[1]] = said, fitted.predict(X_test), k
+        if not is_regressor(model) and hasattr(fitted, "predict_proba"):
+            said = fitted.predict_proba(X_test)
+            sure = np.zeros((n, said.shape[1])) if sure is None else sure
+            sure[split[1]] = said
         models.append(fitted)
         scores.append(score(fitted, X_test, y_test))
     assert values is not None
-    return HeldOut(splits, models, np.array(scores), fold, predictions, values)
+    return HeldOut(splits, models, np.array(scores), fold, predictions, values, sure)
 
 
 def confusion(held: HeldOut, y: AnyArray, classes: AnyArray) -> AnyArray:
@@ -99,19 +108,21 @@ def confusion(held: HeldOut, y: AnyArray, classes: AnyArray) -> AnyArray:
 
 
 def calibration(held: HeldOut, y: AnyArray, classes: AnyArray) -> Calibration | None:
-    """Turn held-out decision values into probabilities and see how often they come true; None: too few rows.
+    """See how often held-out probabilities come true; None: too few rows.
 
-    The sigmoid of a fold is fitted to the other folds' held-out values. With two classes the probability is
+    They are the model's own where it gives any, and else what a logistic machine makes of its decision
+    values, fitted for every fold to the held-out values of the others. With two classes the probability is
     that of the second one, with more that of the predicted class.
     """
     y, fold, D = y[held.tested], held.fold[held.tested], held.values[held.tested]
     if len(y) < 2 * FEWEST or any(len(np.unique(y[fold != k])) < len(classes) for k in set(fold)):
         return None
-    D = D.reshape(len(y), -1)
-    spread = D.std(axis=0)
-    D = D / np.where(spread > 0.0, spread, 1.0)
-    machine = LogisticRegression(C=100.0, max_iter=1000)
-    P = cross_val_predict(machine, D, y, cv=PredefinedSplit(fold), method="predict_proba")
+    if held.probabilities is not None:
+        P = held.probabilities[held.tested]
+    else:
+        machine = make_pipeline(StandardScaler(), LogisticRegression(C=100.0, max_iter=1000))
+        cv = PredefinedSplit(fold)
+        P = cross_val_predict(machine, D.reshape(len(y), -1), y, cv=cv, method="predict_proba")
     if len(classes) == 2:
         sure, came, of = P[:, 1], y == classes[1], f"probability of {classes[1]}"
     else:
@@ -122,7 +133,7 @@ def calibration(held: HeldOut, y: AnyArray, classes: AnyArray) -> Calibration | 
     used = counts > 0
     said, happened = (np.bincount(place, weights=w)[used] / counts[used] for w in (sure, came))
     brier = float(brier_score_loss(came, sure))
-    return Calibration(said, happened, counts[used].astype(float), brier, of)
+    return Calibration(said, happened, counts[used].astype(float), brier, of, held.probabilities is not None)
 
 
 def doubt(model: Any, held: HeldOut, X: Any, y: AnyArray, classes: AnyArray | None, count: int) -> Doubt:

@@ -112,12 +112,8 @@ def _scores(found: Study) -> list[dict[str, Any]]:
 
 
 def _weights(found: Study) -> list[dict[str, Any]]:
-    s = found.stability
-    spread = (
-        None
-        if s is None
-        else np.array([np.atleast_2d(v).mean(axis=0) for v in (s.lower, s.upper, s.frequency)])
-    )
+    s = None if found.stability is None else found.stability.over_classes()
+    spread = None if s is None else np.array([s.lower, s.upper, s.frequency])
     views = getattr(found.machine.bank_, "view_names", found.machine.kernel_names_)
     return [
         {
@@ -228,7 +224,8 @@ def _certificate(found: Study) -> dict[str, Any] | None:
         "lower": certificate.lower,
         "upper": certificate.upper,
         "gap": certificate.relative_gap,
-        "tol": getattr(found.machine, "tol", None),
+        "tol": (tol := getattr(found.machine, "tol", None)),
+        "closed": tol is None or certificate.relative_gap <= tol,
         "problems": len(getattr(found.machine, "certificates_", [certificate])),
         "machines": getattr(found.machine, "n_iter_", None),
         "support": len(found.machine.support_) if hasattr(found.machine, "support_") else None,

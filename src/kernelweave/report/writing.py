@@ -33,6 +33,7 @@ def write_report(
     n_resamples: int = 50,
     random_state: Any = 0,
     contest: Contest | None = None,
+    notes: Sequence[str] = (),
     begin: Callable[[int], Tick] = lambda _: lambda _: None,
 ) -> Path:
     """Write one HTML file about a fitted classifier or regressor that opens offline.
@@ -63,6 +64,8 @@ def write_report(
         Cuts the folds and draws the resamples.
     contest : Contest or None, default=None
         Scores to show in place of the comparison with the baselines.
+    notes : sequence of str, default=()
+        Sentences to add to the notes at the end, such as warnings of the fit.
     begin : callable
         Is told the number of steps; what it returns is called with a name before each.
 
@@ -112,6 +115,7 @@ def write_report(
         contest=contest,
         begin=begin,
     )
+    found.notes[:0] = [note for note in notes if note not in found.notes]
     told = {"Rows": str(n), **_target(y, without_label(model, y), is_regressor(model)), **(data or {})}
     page = render(
         found,
