@@ -37,9 +37,9 @@ class WeightStability:
 
     Notes
     -----
-    Intervals are percentiles of the resampled weights. Weights are pushed against the border of their set, so
-    an interval holds the weights of a much larger sample less often than ``level`` says: in the simulation
-    "coverage" of the results page, where noise has weight zero nearly always, but kernels that matter less.
+    Intervals are percentiles of the resampled weights and tell how the weights move, not more. Noise takes some
+    weight in a small sample, and in a resample more still, so that the weights of a much larger sample lie
+    within them far less often than ``level`` says: ``kernelweave reproduce weight-intervals`` counts it.
     Differs from the paper: it is in none.
 
     Examples
