@@ -37,9 +37,9 @@ class WeightStability:
 
     Notes
     -----
-    Intervals are percentiles of the resampled weights and tell how the weights move, not more. Noise takes some
-    weight in a small sample, and in a resample more still, so that the weights of a much larger sample lie
-    within them far less often than ``level`` says: ``kernelweave reproduce weight-intervals`` counts it.
+    Intervals are percentiles of the resampled weights and tell how the weights move, not more. Noise takes
+    some weight in a small sample, and in a resample more still, so that the weights of a much larger sample
+    lie within them far less often than ``level`` says: ``kernelweave reproduce weight-intervals`` counts it.
     Differs from the paper: it is in none.
 
     Examples
