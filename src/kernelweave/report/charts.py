@@ -25,6 +25,8 @@ WIDTH = 380.0
 DPI = 72.0
 LONGEST = 30
 MARKER = "here"
+# Characters that XML 1.0 cannot hold, however they are written.
+ILLEGAL = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 # Drawn black or grey means the page's own ink; the other colours are brightened on a dark page.
 INK = {"#000000": "currentColor", "#cccccc": "var(--soft)"}
 PAINT = {colour.lower(): f"var(--c{k})" for k, colour in enumerate(COLOURS) if colour != "#000000"} | INK
@@ -65,14 +67,19 @@ def chart(
         content = StringIO()
         figure.savefig(content, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         places = tuple(float(ax.transData.transform((x, 0.0))[0]) for x in marks)
-    return Chart(Markup(_tidied(content.getvalue(), name, title)), places)
+    return Chart(Markup(_tidied(legal(content.getvalue()), name, legal(title))), places)
 
 
 def shortened(text: Any) -> str:
     """Return a name short enough to stand beside an axis; tables have it in full."""
-    text = " ".join(str(text).split()) or "·"
+    text = " ".join(legal(str(text)).split()) or "·"
     text = text if len(text) <= LONGEST else f"{text[: LONGEST // 2 - 1]}…{text[-LONGEST // 2 :]}"
     return text if not text.startswith("_") else f"\u200b{text}"  # matplotlib hides such names
+
+
+def legal(text: str) -> str:
+    """Return a text without the characters no SVG can hold, such as a bell in a label."""
+    return ILLEGAL.sub("", text)
 
 
 def _tidied(svg: str, name: str, title: str) -> str:
