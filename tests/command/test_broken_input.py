@@ -1,6 +1,8 @@
 """Every mistake of the user's gives one sentence and exit code 2, and leaves no file behind."""
 
+import json
 import os
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.command.typed import frame, run
+
+from kernelweave.io.model_file import KEYS, LABEL
 
 pytest.importorskip("skops")
 GOOD = frame()
@@ -169,6 +173,32 @@ def test_broken_models_are_one_sentence(fitted):
         is_one_sentence(run(*command, fitted / "none.kw", *rest), "no model file")
         is_one_sentence(run(*command, fitted / "half.kw", *rest), "truncated or damaged")
         is_one_sentence(run(*command, data, *rest), "not a model file")
+
+
+def relabelled(file, out, change):
+    """Write a model file anew with another label."""
+    with ZipFile(file) as old, ZipFile(out, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            new.writestr(name, json.dumps(change(json.loads(content))) if name == LABEL else content)
+    return out
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_label_that_lacks_something_is_one_sentence(fitted, key):
+    def less(label):
+        return {name: value for name, value in label.items() if name != key}
+
+    model = relabelled(fitted / "m.kw", fitted / "less.kw", less)
+    is_one_sentence(run("inspect", model), f"the label says {key} None")
+    is_one_sentence(run("predict", model, fitted / "t.csv"), f"the label says {key} None")
+
+
+def test_notes_that_are_not_those_of_fit_are_not_taken_for_them(fitted):
+    for notes in ({"views": 3}, {"command": "kernelweave fit", "views": {}}):
+        model = relabelled(fitted / "m.kw", fitted / "other.kw", lambda old, n=notes: old | {"notes": n})
+        is_one_sentence(run("predict", model, fitted / "t.csv"), "does not say which columns it needs")
+        assert run("inspect", model).exit_code == 0
 
 
 def test_data_that_do_not_fit_the_model_are_one_sentence(fitted):

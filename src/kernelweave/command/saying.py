@@ -7,6 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from kernelweave.command.work import tells_columns
+
 BAR = 24
 SHOWN = 6
 
@@ -70,9 +72,8 @@ def say_inspect(console: Console, label: dict[str, Any]) -> None:
     """Say what is in a model file."""
     versions = ", ".join(f"{name} {number}" for name, number in label["versions"].items())
     console.print(f"{label['model']}, format {label['format']}, written with {versions}.")
-    notes = label["notes"]
-    if "views" in notes:
-        say_columns(console, notes)
+    if tells_columns(label["notes"]):
+        say_columns(console, label["notes"])
     if label["weights"]:
         console.print(weight_table(label["weights"]))
     if "certificate" in label:

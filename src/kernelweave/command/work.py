@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -22,6 +22,8 @@ from kernelweave.report import write_report
 from kernelweave.report.writing import require_installed
 
 COMMAND = "kernelweave fit"
+# What a model file of the command tells of its table.
+TOLD = ("rows", "files", "target", "id", "task", "views", "left_out")
 
 
 @dataclass(frozen=True)
@@ -138,9 +140,8 @@ def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
 
 def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[str, dict[str, Any]]:
     """Return predictions as CSV, written to a file where one is named, and what was done."""
-    label = about(model_file)
-    notes = label["notes"]
-    if notes.get("command") != COMMAND:
+    notes = about(model_file)["notes"]
+    if not tells_columns(notes):
         raise DataError(
             f"{model_file} was not written by {COMMAND!r}, so it does not say which columns it needs; "
             "use kernelweave.load in Python."
@@ -207,6 +208,11 @@ def inspect(model_file: Path) -> dict[str, Any]:
     if hasattr(last, "support_"):
         label["support"] = len(last.support_)
     return label
+
+
+def tells_columns(notes: Mapping[str, Any]) -> bool:
+    """Tell whether the notes of a model file are those of `fit`, with all they say of the table."""
+    return notes.get("command") == COMMAND and all(name in notes for name in TOLD)
 
 
 def weights_of(model: Any) -> dict[str, float]:
