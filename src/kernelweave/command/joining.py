@@ -27,10 +27,12 @@ class Joined:
     notes: tuple[str, ...] = ()
 
 
-def read_joined(words: Sequence[str], id_column: str | None, *, id_optional: bool = False) -> Joined:
+def read_joined(
+    words: Sequence[str], id_column: str | None, target: str = "", *, id_optional: bool = False
+) -> Joined:
     """Read one file, or several that share an id column."""
     column = "id" if id_column is None and len(words) > 1 else id_column
-    sheets = [read_sheet(word, column) for word in words]
+    sheets = [read_sheet(word, column, target) for word in words]
     names = tuple(sheet.name for sheet in sheets)
     if len(sheets) == 1 or column is None:
         return _alone(sheets[0], id_column, id_optional)

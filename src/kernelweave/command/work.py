@@ -114,7 +114,7 @@ def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
     """Read the files; return the table, the target, and what was taken for what, with the bank."""
     if request.task not in ("auto", "classification", "regression"):
         raise DataError(f"--task is auto, classification or regression; got {request.task!r}.")
-    joined = read_joined(request.data, request.id_column)
+    joined = read_joined(request.data, request.id_column, request.target)
     roles = assign(joined, request.target, request.views)
     y, task = targets(joined.frame[roles.target], request.target, request.task)
     X = table(joined.frame, roles.columns)
