@@ -163,8 +163,12 @@ def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[st
         )
     X = table(joined.frame, columns)
     frame = answers(load(model_file), X)
+    said = list(joined.notes)
     if joined.ids is not None:
-        frame.insert(0, notes["id"], joined.ids)
+        name = "id" if notes["id"] in frame.columns else notes["id"]
+        frame.insert(0, name, joined.ids)
+        if name != notes["id"]:
+            said.append(f"the id column {notes['id']!r} is written as 'id' beside the predictions")
     content = StringIO()
     frame.to_csv(content, index=False)
     if out is not None:
@@ -174,7 +178,7 @@ def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[st
         "rows": len(X),
         "written": None if out is None else str(out),
         "unused": unused,
-        "notes": list(joined.notes),
+        "notes": said,
     }
     return content.getvalue(), told
 
