@@ -71,6 +71,8 @@ def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[s
         raise KeyboardInterrupt
     told["notes"] += unique_sentences(caught)
     last = model[-1]
+    if "verbose" in last.get_params():
+        last.set_params(verbose=0)  # the bar was for this fit, not for whoever fits the model again
     told |= {"model": type(last).__name__, "method": request.method, "weights": weights_of(last)}
     if hasattr(last, "certificate_"):
         told["relative_gap"] = float(last.certificate_.relative_gap)
