@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from itertools import count
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -89,7 +88,8 @@ def told_apart(names: Iterable[Any]) -> list[str]:
         alike.setdefault(_cut(line), []).append(line)
     labels = {}
     for label, group in alike.items():
-        place = len(commonprefix(group))
+        ends = zip(min(group), max(group), strict=False)  # where these differ, others do
+        place = next((k for k, (one, other) in enumerate(ends) if one != other), None)
         labels |= {line: label if len(group) == 1 else _cut(line, place) for line in group}
     taken = Counter(labels.values())
     number = count(1)
