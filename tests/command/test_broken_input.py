@@ -47,6 +47,7 @@ def pair(first, second):
 
 
 TEXT = GOOD.to_csv(index=False)
+COMMAS = GOOD.to_csv(index=False, sep=";", decimal=",")
 LEFT, RIGHT = GOOD[["key", "a1", "label"]], GOOD[["key", "b1"]]
 TWICE = pd.concat([RIGHT, RIGHT.iloc[:1]])
 # What the files are, what else is typed, and a word of the sentence that comes back.
@@ -73,6 +74,9 @@ BROKEN = {
     "a NaN column": (table(lambda t: t.assign(b1=np.nan)), [], "all cells empty"),
     "some NaN": (table(lambda t: t.assign(b1=t.b1.where(t.b1 > 0))), [], "'b1' has"),
     "infinity": (table(lambda t: t.assign(b1=np.inf)), [], "infinite"),
+    "a column too large": (table(lambda t: t.assign(b1=t.b1 * 1e160)), [], "'b1' has values as large as"),
+    "decimal commas": (csv(COMMAS), ["--id", "key"], "write 1.5 for 1,5"),
+    "decimal commas in a view": (csv(COMMAS), ["--view", "v=a1"], "write 1.5 for 1,5"),
     "no numbers": (table(lambda t: t[["key", "label"]].assign(key="k" + t.key)), [], "no column of numbers"),
     "text in a view": (table(lambda t: t.assign(b1="x")), ["--view", "v=a1,b1"], "not made of numbers"),
     "a view without columns": (table(), ["--view", "v"], "NAME=COLUMNS"),

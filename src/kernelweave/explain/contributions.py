@@ -157,6 +157,6 @@ def _parts(model: Any, X: Any) -> AnyArray:
 
 
 def _first(X: Any) -> Any:
-    if isinstance(X, list | tuple):
+    if isinstance(X, list | tuple) and np.ndim(X[0]) > 1:  # matrices or views; else rows as lists
         return [part[:CHECKED] for part in X]
     return X.iloc[:CHECKED] if hasattr(X, "iloc") else X[:CHECKED]
