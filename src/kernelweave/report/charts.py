@@ -86,7 +86,7 @@ def told_apart(names: Iterable[Any]) -> list[str]:
     alike: dict[str, list[str]] = {}
     for line in dict.fromkeys(lines):
         alike.setdefault(_cut(line), []).append(line)
-    labels = {}
+    labels: dict[str, str] = {}
     for label, group in alike.items():
         ends = zip(min(group), max(group), strict=False)  # where these differ, others do
         place = next((k for k, (one, other) in enumerate(ends) if one != other), None)
