@@ -102,6 +102,8 @@ def weight_table(weights: dict[str, float]) -> Table:
 
 
 def _difference(found: dict[str, Any]) -> str:
+    if found["interval"] is None:
+        return f"{found['difference']:+.4f} –"
     low, high = found["interval"]
     return f"{found['difference']:+.4f} [{low:+.4f}, {high:+.4f}]"
 
