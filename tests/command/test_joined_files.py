@@ -6,6 +6,7 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
+from tests.command.test_broken_input import is_one_sentence
 from tests.command.typed import frame, run
 
 pytest.importorskip("skops")
@@ -66,3 +67,13 @@ def test_an_array_beside_the_tables_of_a_file_is_a_view_of_one_column(tmp_path):
     assert told["views"]["mri.age"] == ["mri:age"]
     assert told["left_out"] == {"mri:site": "not a number"}
     assert run("predict", tmp_path / "m.kw", *files).exit_code == 0
+
+
+def test_files_for_predictions_are_known_by_their_names(tmp_path):
+    frame()[["key", "a1", "label"]].to_csv(tmp_path / "one.csv", index=False)
+    frame()[["key", "b1"]].to_csv(tmp_path / "two.csv", index=False)
+    frame()[["key", "b1"]].to_csv(tmp_path / "new.csv", index=False)
+    one, new, model = tmp_path / "one.csv", tmp_path / "new.csv", tmp_path / "m.kw"
+    run("fit", one, tmp_path / "two.csv", "--target", "label", "--id", "key", "--model", model)
+    is_one_sentence(run("predict", model, one, new), "needs a file called 'two'; name yours as two=FILE")
+    assert run("predict", model, f"two={new}", one).exit_code == 0
