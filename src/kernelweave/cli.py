@@ -111,12 +111,10 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
 ) -> None:
     """Learn a model from CSV, Parquet or NPZ files and write it to a file."""
-    from rich.console import Console
-
     from kernelweave.command import saying, work
     from kernelweave.command.waiting import fits_bar
 
-    console = Console()
+    console = saying.plain_console()
     verbose = int(console.is_terminal and not as_json)
     with _one_sentence(f"stopped; {model} was not written.", MISTAKES):
         request = work.Request(data, target, view or (), identity, task, method, bank, cost, verbose)
@@ -135,7 +133,7 @@ def fit(
                 work.report(fitted, told, report, begin)
             told["report"] = str(report)
             if not as_json:
-                console.print(f"Report written to {report}; it opens in any browser.", markup=False)
+                console.print(f"Report written to {report}; it opens in any browser.")
     if as_json:
         typer.echo(json.dumps(told, ensure_ascii=False))
 
@@ -148,8 +146,6 @@ def predict(
     as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
 ) -> None:
     """Predict the rows of files with a model file."""
-    from rich.console import Console
-
     from kernelweave.command import saying, work
 
     with _one_sentence("stopped; nothing was written.", MISTAKES):
@@ -157,7 +153,7 @@ def predict(
         if as_json:
             typer.echo(json.dumps(told | ({"csv": rows} if out is None else {}), ensure_ascii=False))
             return
-        saying.say_notes(Console(stderr=True), told["notes"])
+        saying.say_notes(saying.plain_console(stderr=True), told["notes"])
         if out is None:
             typer.echo(rows, nl=False)
         else:
@@ -183,12 +179,10 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Say the scores as JSON.")] = False,
 ) -> None:
     """Score methods and baselines on the same splits, with paired differences."""
-    from rich.console import Console
-
     from kernelweave.command import contest, saying, work
     from kernelweave.command.waiting import fits_bar
 
-    console = Console()
+    console = saying.plain_console()
     with _one_sentence("stopped before the first method was finished.", MISTAKES):
         request = work.Request(data, target, view or (), identity, task, bank=bank, cost=cost)
         with fits_bar(console.is_terminal and not as_json) as begin:
@@ -212,8 +206,6 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Show what a model file holds: columns, kernels, weights, certificate, versions."""
-    from rich.console import Console
-
     from kernelweave.command import saying, work
 
     with _one_sentence("stopped.", MISTAKES):
@@ -221,7 +213,7 @@ def inspect(
         if as_json:
             typer.echo(json.dumps(label, ensure_ascii=False))
         else:
-            saying.say_inspect(Console(), label)
+            saying.say_inspect(saying.plain_console(), label)
 
 
 @contextmanager

@@ -11,6 +11,10 @@ class IncompatiblePartsError(TypeError):
     """Two parts that cannot work together, with the ones that can."""
 
 
+class NotOfferedError(TypeError):
+    """Something a model of this kind does not have, with why not."""
+
+
 class IndefiniteKernelError(ValueError):
     """A kernel gave some combination of samples a negative squared length."""
 

@@ -13,7 +13,7 @@ from tests.command.test_broken_input import is_one_sentence
 from tests.command.typed import frame, run
 
 from kernelweave import KernelBank, MKLClassifier, presets
-from kernelweave.command.contest import candidates
+from kernelweave.command.contest import Contest, candidates
 from kernelweave.command.work import Request, prepare
 from kernelweave.evaluation import paired
 from kernelweave.kernels import Gaussian
@@ -33,7 +33,9 @@ def test_scores_are_those_of_cross_validation_and_differences_are_paired(file):
     done = run("compare", file, *words)
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
-    assert list(told["scores"]) == [*BASELINES, "simple_mkl"]
+    assert list(told["scores"]) == ["most frequent class", *BASELINES, "simple_mkl"]
+    assert list(told["differences"]) == ["simple_mkl"]
+    assert list(told["differences"]["simple_mkl"]) == BASELINES
 
     table = frame(80)
     X, y = table[["a1", "a2", "b1", "b2", "b3"]], table["label"]
@@ -68,7 +70,35 @@ def test_the_table_shows_every_method_and_numbers_can_be_compared_too(file):
     for word in (*BASELINES, "simple_mkl", "l2_mkl", "minus average kernel", "accuracy on 2 splits"):
         assert word in output
     words = ["--target", "a1", "--view", "v=a2:b3", "--folds", "2", "--bank", "distances"]
-    assert "R² on 2 splits" in run("compare", file, *words).output
+    output = run("compare", file, *words).output
+    assert "R² on 2 splits" in output
+    assert "mean of the target" in output
+
+
+def test_a_vote_of_the_majority_is_seen_to_be_one(tmp_path):
+    rng = np.random.default_rng(0)
+    table = frame(30).assign(**{name: rng.normal(size=30) for name in ("a1", "a2", "b1")})
+    table["label"] = ["rare"] * 5 + ["usual"] * 25
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "label", "--view", "v=a1,a2,b1", "--cost", "0.001"]
+    done = run("compare", tmp_path / "t.csv", *words, "--json")
+    told = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert told["scores"]["simple_mkl"] == told["scores"]["most frequent class"]
+    assert told["differences"]["simple_mkl"]["average kernel"] == {
+        "difference": 0.0,
+        "interval": None,
+        "p_value": None,
+    }
+    output = run("compare", tmp_path / "t.csv", *words).output
+    assert "+0.0000 –" in output
+    assert "Note: – is no interval" in output
+
+
+def test_many_intervals_are_said_to_be_each_for_itself():
+    scores = {name: [0.5, 0.6, 0.5 + 0.1 * k] for k, name in enumerate([*BASELINES, *"wxyz"])}
+    for names, said in ((scores, True), ([*BASELINES, *"xyz"], False)):
+        contest = Contest([], 3, {name: scores[name] for name in names})
+        assert any("12 intervals is for itself" in note for note in contest.told()["notes"]) == said
 
 
 def test_ctrl_c_shows_what_was_finished(file, monkeypatch):
@@ -88,7 +118,7 @@ def test_ctrl_c_shows_what_was_finished(file, monkeypatch):
     monkeypatch.setattr(MKLClassifier, "fit", press)
     done = run("compare", file, "--target", "label", *VIEWS, "--folds", "2", "--bank", "linear")
     assert done.exit_code == 130
-    assert "finished: average kernel, best single kernel, concatenation." in done.stderr
+    assert "finished: most frequent class, average kernel, best single kernel, concatenation." in done.stderr
     assert "l2_mkl" not in done.output
     assert "Note:" not in done.output
     assert sum(str(model.geometry) == "Simplex()" for model in fits) == 1

@@ -14,7 +14,7 @@ from tests.command.typed import frame, run
 import kernelweave
 from kernelweave import KernelBank, MKLRegressor, Views, presets
 from kernelweave.cli import METHODS
-from kernelweave.command import methods
+from kernelweave.command import methods, work
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners import Square
 from kernelweave.solvers.problem import Walk
@@ -176,6 +176,15 @@ def test_every_preset_for_tables_is_a_method():
 
 def test_the_help_names_every_method():
     assert set(METHODS.split(", ")) == set(methods.names("classification"))
+
+
+@pytest.mark.parametrize("target", ["label", "b3"])
+def test_the_bar_of_a_fit_is_not_saved_with_the_model(target, tmp_path):
+    frame().to_csv(tmp_path / "t.csv", index=False)
+    request = work.Request([str(tmp_path / "t.csv")], target, ["v=a1,a2"], bank="linear", verbose=1)
+    _, fitted = work.fit(request, tmp_path / "m.kw")
+    assert fitted.model[-1].verbose == 0
+    assert kernelweave.load(tmp_path / "m.kw")[-1].verbose == 0
 
 
 def test_ctrl_c_while_solving_keeps_the_best_weights_and_says_their_gap(tmp_path, monkeypatch):

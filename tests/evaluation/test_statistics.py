@@ -70,11 +70,23 @@ def test_overlapping_splits_widen_the_interval(rng):
     assert corrected.p_value > plain.p_value
 
 
-def test_equal_pairs_prove_nothing_and_constant_ones_everything():
-    assert paired([1.0, 2.0], [1.0, 2.0]).p_value == 1.0
-    assert paired([1.0, 2.0], [0.5, 1.5]).p_value == 0.0
-    assert paired([1.0, 2.0], [0.5, 1.5]).effect == np.inf
-    assert paired([1.0, 1.0, 1.0], [2.0, 2.0, 2.0]).effect == -np.inf
+@pytest.mark.parametrize(
+    ("first", "second", "wins"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0.5),
+        ([0.75, 0.5], [0.5, 0.25], 1.0),
+        ([0.9, 0.8, 0.7], [0.8, 0.7, 0.6], 1.0),  # equal but for rounding
+        ([1.0, 1.0, 1.0], [2.0, 2.0, 2.0], 0.0),
+    ],
+)
+def test_differences_without_spread_tell_nothing_of_their_error(first, second, wins):
+    found = paired(first, second, test_share=0.5)
+    assert found.difference == pytest.approx(first[0] - second[0])
+    assert not found.is_known
+    assert np.isnan([*found.interval, found.p_value, found.effect]).all()
+    assert found.wilcoxon > 0.05
+    assert found.wins == wins
+    assert paired([1.0, 2.0, 0.0], [1.0, 2.0, 1.0]).is_known
     assert paired([1.0, 2.0, 0.0], [1.0, 2.0, 1.0]).wins == pytest.approx(1 / 3)
 
 

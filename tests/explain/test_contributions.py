@@ -109,3 +109,10 @@ def test_they_add_up_after_a_fit_and_in_the_stream_that_goes_on_from_it(features
 def test_a_decision_that_is_no_such_sum_is_refused(model):
     with pytest.raises(TypeError, match=r"kernel machine|not a sum over kernels"):
         contributions(model.fit(X, TWO), NEW)
+
+
+def test_rows_may_be_lists_of_any_length():
+    wide = rng.normal(size=(30, 12))  # more columns than rows are checked
+    model = kw.MKLClassifier(KernelBank([Linear(), Gaussian()])).fit(wide, TWO[:30])
+    said = contributions(model, wide.tolist())
+    np.testing.assert_allclose(said.decision, model.decision_function(wide), atol=1e-9)

@@ -164,3 +164,15 @@ def test_numbers_are_written_for_people():
         *("0", "0.1235", "−1.0e−05", "1.2e+05", "∞")
     ]
     assert [three_decimals(x) for x in (-0.0001, -0.5, 0.96836)] == ["0.000", "−0.500", "0.968"]
+
+
+def test_differences_that_are_the_same_on_every_split_have_a_dash_and_the_reason(tmp_path):
+    X = rng.normal(size=(30, 4))
+    y = np.arange(30) % 2
+    X += 20.0 * y[:, None]  # every method is right everywhere
+    bank = KernelBank.per_view([Linear()], views={"a": [0, 1], "b": [2, 3]})
+    page = page_of(kw.MKLClassifier(bank), X, y, tmp_path)
+    assert page.count("– is no interval: the difference is the same on every split") == 2
+    assert "<td>–</td>" in page
+    assert ">nan" not in page
+    assert "[nan" not in page

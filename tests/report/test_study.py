@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 import kernelweave as kw
 from kernelweave import KernelBank, presets
+from kernelweave.errors import NotOfferedError
 from kernelweave.explain import contributions, leave_view_out
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Uniform
 from kernelweave.kernels import Gaussian, Linear
@@ -122,6 +123,15 @@ def test_what_a_method_cannot_give_has_its_reason():
     assert "no intervals" in found.reasons["stability"]
     assert found.walk is None
     assert len(found.contest.scores) == 4
+
+
+def test_a_mistake_in_the_code_is_not_taken_for_a_refusal(found):
+    with pytest.raises(TypeError, match="unsupported operand"):
+        found.attempt("walk", lambda: None + 1)
+    with pytest.raises(AttributeError):
+        found.attempt("walk", lambda: None.weights)
+    with pytest.raises(NotOfferedError):
+        contributions(StandardScaler(), X)
 
 
 def test_rows_without_a_label_are_never_tested():

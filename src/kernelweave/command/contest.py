@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 from kernelweave.bank import KernelBank
@@ -23,6 +24,14 @@ from kernelweave.kernels import Gaussian
 from kernelweave.report.baselines import AVERAGE, CONCATENATED, SINGLE, searched, single_kernels
 
 BASELINES = (AVERAGE, SINGLE, CONCATENATED)
+# What guessing scores: models that look at no column.
+GUESS: dict[str, tuple[str, Any]] = {
+    "classification": ("most frequent class", DummyClassifier(strategy="most_frequent")),
+    "regression": ("mean of the target", DummyRegressor()),
+}
+GUESSES = tuple(name for name, _ in GUESS.values())
+# With more intervals than this one of them is likely to miss by chance.
+FEW_INTERVALS = 10
 USUAL = ("simple_mkl", "sm1_mkl", "l2_mkl")
 INNER_FOLDS = 3
 
@@ -39,23 +48,36 @@ class Contest:
 
     def told(self) -> dict[str, Any]:
         """Return means, and paired differences from each baseline with intervals."""
+        differences = {
+            name: {base: self._difference(name, base) for base in BASELINES if base in self.scores}
+            for name in self.scores
+            if name not in BASELINES + GUESSES
+        }
         return {
             "splits": len(self.splits),
             "scores": self.scores,
             "means": {name: asdict(summary(values)) for name, values in self.scores.items()},
-            "differences": {
-                name: {base: self._difference(name, base) for base in BASELINES if base in self.scores}
-                for name in self.scores
-                if name not in BASELINES
-            },
-            "notes": self.notes,
+            "differences": differences,
+            "notes": [*self.notes, *_cautions(differences)],
             "stopped": self.stopped,
         }
 
     def _difference(self, name: str, base: str) -> dict[str, Any]:
         """Return the mean difference, with the interval for training sets that overlap."""
         found = paired(self.scores[name], self.scores[base], test_share=1.0 / self.folds)
-        return {"difference": found.difference, "interval": list(found.interval), "p_value": found.p_value}
+        known = {"interval": list(found.interval), "p_value": found.p_value}
+        return {"difference": found.difference, **(known if found.is_known else dict.fromkeys(known))}
+
+
+def _cautions(differences: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
+    """Return what to bear in mind when reading the intervals."""
+    intervals = [found["interval"] for row in differences.values() for found in row.values()]
+    said = []
+    if None in intervals:
+        said.append("– is no interval: the difference is the same on every split, which tells no error.")
+    if (count := len(intervals) - intervals.count(None)) > FEW_INTERVALS:
+        said.append(f"each of the {count} intervals is for itself: about one in twenty misses by chance.")
+    return said
 
 
 def candidates(request: Request, X: Any, told: dict[str, Any], methods: Sequence[str]) -> dict[str, Any]:
@@ -67,7 +89,9 @@ def candidates(request: Request, X: Any, told: dict[str, Any], methods: Sequence
     count = len(bank.fit(X.iloc[:2]))
     whole = sorted({k for places in positions.values() for k in places})
     joined = KernelBank.per_view([Gaussian()], views={"all": whole})
+    guess, dummy = GUESS[task]
     models = {
+        guess: dummy,
         AVERAGE: average,
         SINGLE: searched(average, single_kernels(bank, range(count), count), INNER_FOLDS),
         CONCATENATED: make("average_kernel", joined, task, request.cost),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from kernelweave.errors import DataError
 
 SEPARATORS = ",;\t|"
+LEADING_ZERO = re.compile(r"\s*[+-]?0\d")
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,11 @@ def named_path(word: str) -> tuple[str, Path]:
     return Path(word).stem, Path(word)
 
 
-def read_sheet(word: str, text: str | None = None) -> Sheet:
-    """Read the file of an argument: a path, or ``name=path`` to name it; column ``text`` is left as it is."""
+def read_sheet(word: str, key: str | None = None, target: str = "") -> Sheet:
+    """Read the file of an argument: a path, or ``name=path`` to name it.
+
+    Column ``key`` is left as it is written, and so is the target unless it is made of numbers.
+    """
     label, path = named_path(word)
     if not path.exists():
         raise DataError(f"There is no file {path}.")
@@ -48,7 +53,7 @@ def read_sheet(word: str, text: str | None = None) -> Sheet:
     if reader is None:
         raise DataError(f"{path} is none of the files that can be read: {', '.join(READERS)}.")
     try:
-        frame, groups = reader(path, text)
+        frame, groups = reader(path, key, (target, target.removeprefix(f"{label}:")))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
     if not len(frame):
@@ -56,7 +61,7 @@ def read_sheet(word: str, text: str | None = None) -> Sheet:
     return Sheet(label, path, frame, groups)
 
 
-def _csv(path: Path, text: str | None) -> tuple[Any, dict[str, list[str]]]:
+def _csv(path: Path, key: str | None, targets: Sequence[str]) -> tuple[Any, dict[str, list[str]]]:
     content = path.read_bytes()
     if not content.strip():
         raise DataError(f"{path} is empty.")
@@ -72,15 +77,30 @@ def _csv(path: Path, text: str | None) -> tuple[Any, dict[str, list[str]]]:
     separator = _separator(words)
     _require_even_rows(words, separator, path)
     pd = pandas()
-    kinds = {} if text is None else {text: str}
     # Every digit counts, which is what newer pandas does unasked, and says so.
-    how: dict[str, Any] = {"sep": separator, "dtype": kinds, "float_precision": "round_trip"}
+    how: dict[str, Any] = {"sep": separator, "float_precision": "round_trip"}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return pd.read_csv(io.StringIO(words), **how), {}
+            frame = pd.read_csv(io.StringIO(words), **how)
+            kept = [name for name in dict.fromkeys((key, *targets)) if name in frame.columns]
+            if kept:  # once more, as they are written: pandas takes NA, None and 01 for something else
+                how |= {"usecols": kept, "dtype": str, "keep_default_na": False, "na_values": [""]}
+                written = pd.read_csv(io.StringIO(words), **how)
     except (ValueError, pd.errors.ParserError) as error:
         raise DataError(f"{path} is not a table in CSV: {_flat(error)}.") from None
+    for name in kept:
+        if name == key or not _is_measured(frame[name], written[name]):
+            frame[name] = written[name]
+    return frame, {}
+
+
+def _is_measured(values: Any, written: Any) -> bool:
+    """Tell whether a column read as numbers was meant so; codes such as 007 would not come back the same."""
+    types = pandas().api.types
+    if not types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
+        return False
+    return bool(values.notna().any()) and not any(LEADING_ZERO.match(cell) for cell in written.dropna())
 
 
 def _separator(text: str) -> str:
@@ -117,7 +137,7 @@ def _require_names(header: list[str], path: Path) -> None:
         raise DataError(f"{path} has several columns named {twice[0]!r}; names have to differ.")
 
 
-def _parquet(path: Path, _: str | None) -> tuple[Any, dict[str, list[str]]]:
+def _parquet(path: Path, *_: Any) -> tuple[Any, dict[str, list[str]]]:
     pd = pandas()
     try:
         frame = pd.read_parquet(path)
@@ -130,7 +150,7 @@ def _parquet(path: Path, _: str | None) -> tuple[Any, dict[str, list[str]]]:
     return frame.reset_index(drop=True), {}
 
 
-def _npz(path: Path, _: str | None) -> tuple[Any, dict[str, list[str]]]:
+def _npz(path: Path, *_: Any) -> tuple[Any, dict[str, list[str]]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -161,7 +181,7 @@ def _npz(path: Path, _: str | None) -> tuple[Any, dict[str, list[str]]]:
     return pandas().DataFrame(columns), groups
 
 
-Reader = Callable[[Path, str | None], tuple[Any, dict[str, list[str]]]]
+Reader = Callable[[Path, str | None, Sequence[str]], tuple[Any, dict[str, list[str]]]]
 READERS: dict[str, Reader] = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), _csv),
     **dict.fromkeys((".parquet", ".pq"), _parquet),

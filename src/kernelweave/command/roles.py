@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -18,6 +19,10 @@ from kernelweave.errors import DataError
 WHOLE, ID = "all", "looks like an id"
 # A column of whole numbers with no more different ones than this is taken for classes.
 MOST_CLASSES = 20
+# Squares of larger numbers, summed over the rows, are no longer numbers.
+LARGEST = 1e150
+COMMAS = "decimal commas are not read; write 1.5 for 1,5"
+COMMA_NUMBER = re.compile(r"\s*[+-]?\d*,?\d+([eE][+-]?\d+)?\s*")
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,8 @@ def assign(joined: Joined, target: str, views: Sequence[str]) -> Roles:
         }
         chosen = {name: group for name, group in chosen.items() if group}
     if not chosen:
-        raise DataError(f"There is no column of numbers beside the target {target!r} to learn from.")
+        hint = next((f" ({c!r}: {COMMAS})" for c in columns if has_decimal_commas(joined.frame[c])), "")
+        raise DataError(f"There is no column of numbers beside the target {target!r} to learn from{hint}.")
     used = {name for group in chosen.values() for name in group}
     left_out = {
         name: reason_against(joined.frame[name]) or "not named in a view"
@@ -120,10 +126,18 @@ def is_number(values: Any) -> bool:
     return bool(types.is_numeric_dtype(values.dtype) and not types.is_complex_dtype(values.dtype))
 
 
+def has_decimal_commas(values: Any) -> bool:
+    """Tell whether a column of text is made of numbers such as 1,5."""
+    if is_number(values):
+        return False
+    cells = values.dropna().astype(str)
+    return bool(cells.str.contains(",").any()) and all(COMMA_NUMBER.fullmatch(cell) for cell in cells)
+
+
 def reason_against(values: Any) -> str | None:
     """Return why a column nobody named is not taken to learn from, or None."""
     if not is_number(values):
-        return "not a number"
+        return COMMAS if has_decimal_commas(values) else "not a number"
     return ID if looks_like_id(str(values.name)) else None
 
 
@@ -173,9 +187,8 @@ def _columns(part: str, columns: list[str], target: str, view: str) -> list[str]
 def _require_numbers(values: Any, name: str) -> None:
     if not is_number(values):
         example = next((v for v in values if isinstance(v, str)), values.iloc[0])
-        raise DataError(
-            f"Column {name!r} is not made of numbers (such as {example!r}); encode it or leave it out."
-        )
+        remedy = COMMAS if has_decimal_commas(values) else "encode it or leave it out"
+        raise DataError(f"Column {name!r} is not made of numbers (such as {example!r}); {remedy}.")
     numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
     empty = int(np.isnan(numbers).sum())
     if empty:
@@ -183,3 +196,8 @@ def _require_numbers(values: Any, name: str) -> None:
         raise DataError(f"Column {name!r} has {which} empty; fill them or leave the column out.")
     if not np.isfinite(numbers).all():
         raise DataError(f"Column {name!r} has infinite values; replace them or leave the column out.")
+    if (top := np.abs(numbers).max()) > LARGEST:
+        raise DataError(
+            f"Column {name!r} has values as large as {top:.1e}, whose squares overflow; "
+            "write it in larger units."
+        )

@@ -17,7 +17,7 @@ Tick = Callable[[str], None]
 @contextmanager
 def fits_bar(shown: bool) -> Iterator[Callable[[int], Tick]]:
     """Give a function that starts a bar of so many fits; what it returns is called before each."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as progress:
 
         def begin(total: int) -> Tick:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -22,6 +22,8 @@ from kernelweave.report import write_report
 from kernelweave.report.writing import require_installed
 
 COMMAND = "kernelweave fit"
+# What a model file of the command tells of its table.
+TOLD = ("rows", "files", "target", "id", "task", "views", "left_out")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[s
         raise KeyboardInterrupt
     told["notes"] += unique_sentences(caught)
     last = model[-1]
+    if "verbose" in last.get_params():
+        last.set_params(verbose=0)  # the bar was for this fit, not for whoever fits the model again
     told |= {"model": type(last).__name__, "method": request.method, "weights": weights_of(last)}
     if hasattr(last, "certificate_"):
         told["relative_gap"] = float(last.certificate_.relative_gap)
@@ -112,7 +116,7 @@ def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
     """Read the files; return the table, the target, and what was taken for what, with the bank."""
     if request.task not in ("auto", "classification", "regression"):
         raise DataError(f"--task is auto, classification or regression; got {request.task!r}.")
-    joined = read_joined(request.data, request.id_column)
+    joined = read_joined(request.data, request.id_column, request.target)
     roles = assign(joined, request.target, request.views)
     y, task = targets(joined.frame[roles.target], request.target, request.task)
     X = table(joined.frame, roles.columns)
@@ -138,9 +142,8 @@ def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
 
 def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[str, dict[str, Any]]:
     """Return predictions as CSV, written to a file where one is named, and what was done."""
-    label = about(model_file)
-    notes = label["notes"]
-    if notes.get("command") != COMMAND:
+    notes = about(model_file)["notes"]
+    if not tells_columns(notes):
         raise DataError(
             f"{model_file} was not written by {COMMAND!r}, so it does not say which columns it needs; "
             "use kernelweave.load in Python."
@@ -162,8 +165,12 @@ def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[st
         )
     X = table(joined.frame, columns)
     frame = answers(load(model_file), X)
+    said = list(joined.notes)
     if joined.ids is not None:
-        frame.insert(0, notes["id"], joined.ids)
+        name = "id" if notes["id"] in frame.columns else notes["id"]
+        frame.insert(0, name, joined.ids)
+        if name != notes["id"]:
+            said.append(f"the id column {notes['id']!r} is written as 'id' beside the predictions")
     content = StringIO()
     frame.to_csv(content, index=False)
     if out is not None:
@@ -173,7 +180,7 @@ def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[st
         "rows": len(X),
         "written": None if out is None else str(out),
         "unused": unused,
-        "notes": list(joined.notes),
+        "notes": said,
     }
     return content.getvalue(), told
 
@@ -207,6 +214,11 @@ def inspect(model_file: Path) -> dict[str, Any]:
     if hasattr(last, "support_"):
         label["support"] = len(last.support_)
     return label
+
+
+def tells_columns(notes: Mapping[str, Any]) -> bool:
+    """Tell whether the notes of a model file are those of `fit`, with all they say of the table."""
+    return notes.get("command") == COMMAND and all(name in notes for name in TOLD)
 
 
 def weights_of(model: Any) -> dict[str, float]:

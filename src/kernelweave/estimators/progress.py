@@ -19,7 +19,7 @@ from kernelweave.solvers.problem import Progress as Callback
 from kernelweave.solvers.result import Record
 
 COLUMNS = (
-    TextColumn("{task.description}"),
+    TextColumn("{task.description}", markup=False),
     BarColumn(),
     TextColumn(
         "gap {task.fields[gap]:.1e} (to {task.fields[tol]:.0e}), {task.fields[unit]} {task.fields[count]}"
@@ -28,7 +28,7 @@ COLUMNS = (
     TimeRemainingColumn(),
 )
 COUNT = (
-    TextColumn("{task.description}"),
+    TextColumn("{task.description}", markup=False),
     BarColumn(),
     MofNCompleteColumn(),
     TimeElapsedColumn(),

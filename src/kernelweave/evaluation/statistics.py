@@ -11,6 +11,9 @@ from scipy import stats
 
 from kernelweave._typing import Matrix, Vector
 
+# Scores that differ by less, relative to the largest, differ by the rounding of their last digits.
+ROUNDING = 1e-13
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -105,7 +108,8 @@ class Paired:
     """Differences of two methods on the same splits: their mean, its interval, a test, and two effect sizes.
 
     ``effect`` is the mean difference in its standard deviations (Cohen's d of paired values), ``wins`` the
-    share of splits on which the first is better, ties counted half.
+    share of splits on which the first is better, ties counted half. Where all differences are the same they
+    tell nothing of their error: interval, ``p_value`` and ``effect`` are NaN, and ``is_known`` is False.
     """
 
     difference: float
@@ -116,6 +120,11 @@ class Paired:
     wins: float
     count: int
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the differences have a spread, and so an interval."""
+        return bool(np.isfinite(self.interval).all())
+
 
 def paired(first: Any, second: Any, *, test_share: float | None = None, level: float = 0.95) -> Paired:
     r"""Compare two methods split by split.
@@ -123,6 +132,7 @@ def paired(first: Any, second: Any, *, test_share: float | None = None, level: f
     With ``test_share`` the splits are random cuts of one data set whose training sets overlap, and the
     variance of the mean is that of Nadeau and Bengio: s²(1/n + share/(1 − share)) in place of s²/n. Without
     it the pairs count as independent. ``wilcoxon`` is the signed-rank test, which knows nothing of overlap.
+    Two methods that differ by the same on every split, as both may do on few rows, have no known interval.
 
     >>> from kernelweave.evaluation import paired
     >>> round(paired([0.8, 0.9, 0.7], [0.7, 0.8, 0.7]).difference, 3)
@@ -140,13 +150,12 @@ def paired(first: Any, second: Any, *, test_share: float | None = None, level: f
     overlap = 0.0 if test_share is None else test_share / (1.0 - test_share)
     error = float(spread * np.sqrt(1.0 / n + overlap))
     mean = float(d.mean())
-    if spread == 0.0:
-        p_value = 1.0 if mean == 0.0 else 0.0
-        effect = 0.0 if mean == 0.0 else float(np.copysign(np.inf, mean))
-        return Paired(mean, (mean, mean), p_value, p_value, effect, _wins(d), n)
+    signed = float(stats.wilcoxon(d, zero_method="zsplit", method="approx").pvalue) if d.any() else 1.0
+    if spread <= ROUNDING * max(np.abs(a).max(), np.abs(b).max()):
+        unknown = float("nan")
+        return Paired(mean, (unknown, unknown), unknown, signed, unknown, _wins(d), n)
     half = float(stats.t.ppf(0.5 + 0.5 * level, n - 1)) * error
     p_value = float(2.0 * stats.t.sf(abs(mean) / error, n - 1))
-    signed = float(stats.wilcoxon(d, zero_method="zsplit", method="approx").pvalue)
     return Paired(mean, (mean - half, mean + half), p_value, signed, mean / spread, _wins(d), n)
 
 

@@ -43,7 +43,7 @@ def reproduce_all(console: Console, **how: Any) -> None:
         except DataError as error:
             if not experiment(name).study.datasets:
                 raise
-            console.print(f"{name} is left out: {error}", highlight=False)
+            console.print(f"{name} is left out: {error}", highlight=False, markup=False)
 
 
 def reproduce(
@@ -84,7 +84,7 @@ def reproduce(
     contexts = kept.contexts(chosen.study.name, chosen.study.protocol)
     command = f"kernelweave reproduce {name}{' --quick' if quick else ''}"
     for file in write(chosen, found, out, command=command, contexts=contexts):
-        console.print(f"wrote {file}", highlight=False)
+        console.print(f"wrote {file}", highlight=False, markup=False)
 
 
 def report(store: Path | None, records: Path, out: Path) -> None:

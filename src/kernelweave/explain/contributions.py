@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.errors import NotOfferedError
 from kernelweave.estimators.base import KernelEstimator
 
 # Rows on which the sum is compared with the model's own answer.
@@ -104,7 +105,7 @@ def contributions(model: Any, X: Any) -> Contributions:
     """
     last, X = unwrapped(model, X)
     if not isinstance(last, KernelEstimator):
-        raise TypeError(
+        raise NotOfferedError(
             f"contributions needs a kernel machine of kernelweave; got {type(last).__name__}, "
             "which has no kernels."
         )
@@ -137,7 +138,7 @@ def unwrapped(model: Any, X: Any = None) -> tuple[Any, Any]:
 
 def _parts(model: Any, X: Any) -> AnyArray:
     """Return the parts, or say that the model's decision is not a sum over kernels."""
-    wrong = TypeError(
+    wrong = NotOfferedError(
         f"The decision of {type(model).__name__} is not a sum over kernels of single samples; contributions "
         "are known for MKLClassifier, MKLRegressor, OneClassMKL and other machines with one coefficient per "
         "sample."
@@ -157,6 +158,6 @@ def _parts(model: Any, X: Any) -> AnyArray:
 
 
 def _first(X: Any) -> Any:
-    if isinstance(X, list | tuple):
+    if isinstance(X, list | tuple) and np.ndim(X[0]) > 1:  # matrices or views; else rows as lists
         return [part[:CHECKED] for part in X]
     return X.iloc[:CHECKED] if hasattr(X, "iloc") else X[:CHECKED]

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.errors import NotOfferedError
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.training import warn_if_open
 
@@ -142,12 +143,12 @@ def weight_stability(
 
     """
     if not isinstance(model, MKLModel):
-        raise TypeError(
+        raise NotOfferedError(
             f"weight_stability refits models that learn kernel weights, such as MKLClassifier; got "
             f"{type(model).__name__}: pass the last step of a pipeline and transformed samples."
         )
     if type(model)._fit is not MKLModel._fit or hasattr(model, "local_weights"):
-        raise TypeError(
+        raise NotOfferedError(
             f"The weights of {type(model).__name__} do not come from one problem over weighted samples, so "
             "they cannot be refitted on resamples of them."
         )

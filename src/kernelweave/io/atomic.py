@@ -12,15 +12,15 @@ def written_whole(path: str | Path, content: bytes | memoryview) -> None:
     """Write a file under another name beside its place, then move it there in one step.
 
     Whatever happens on the way (a full disk, Ctrl-C, a power cut), a file that was there before stays as it
-    was, and no half of the new one is left.
+    was, and no half of the new one is left. A link stays one: the file it points to is written.
     """
-    place = Path(path)
+    place = Path(os.path.realpath(path))
     if place.is_dir():
-        raise IsADirectoryError(f"{place} is a folder, not a file to write; give it a file name.")
+        raise IsADirectoryError(f"{path} is a folder, not a file to write; give it a file name.")
     try:
         number, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
     except OSError as error:
-        raise type(error)(f"{place} cannot be written: {error.strerror or error}.") from None
+        raise type(error)(f"{path} cannot be written: {error.strerror or error}.") from None
     try:
         with os.fdopen(number, "wb") as file:
             file.write(content)
@@ -32,7 +32,7 @@ def written_whole(path: str | Path, content: bytes | memoryview) -> None:
         with suppress(OSError):
             os.unlink(name)
         if isinstance(error, OSError):
-            raise type(error)(f"{place} cannot be written: {error.strerror or error}.") from None
+            raise type(error)(f"{path} cannot be written: {error.strerror or error}.") from None
         raise
 
 

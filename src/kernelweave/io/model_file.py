@@ -7,7 +7,7 @@ import json
 import platform
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from kernelweave.io.trusted import strangers
 # Raised when files of this version could not be read by the code of the version before.
 FORMAT = 1
 LABEL = "kernelweave.json"
+# What every label has, and what it is.
+KEYS = {"format": int, "versions": dict, "model": str, "kernels": list, "views": list, "notes": dict}
 PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn", "skops")
 # What a reader of archives and of what is in them says of bytes that are not as they were written.
 BROKEN = (
@@ -197,11 +199,11 @@ def _checked_label(content: bytes, path: str | Path) -> dict[str, Any]:
                     f"{path} is an archive but not a model file of kernelweave: it has no {LABEL}."
                 )
             label = json.loads(archive.read(LABEL))
-            written = label["format"], label["versions"]
-            if not isinstance(written[0], int) or not isinstance(written[1], dict):
-                raise ValueError(f"the label says format {written[0]!r}")
-            if written[0] <= FORMAT and (spoilt := archive.testzip()) is not None:
-                raise BadZipFile(f"{spoilt} was changed")
+            _require_keys(label, ("format", "versions"))
+            if label["format"] <= FORMAT:
+                _require_keys(label, KEYS)
+                if (spoilt := archive.testzip()) is not None:
+                    raise BadZipFile(f"{spoilt} was changed")
     except DataError:
         raise
     except BROKEN as error:
@@ -213,6 +215,12 @@ def _checked_label(content: bytes, path: str | Path) -> dict[str, Any]:
             "upgrade kernelweave to read it."
         )
     return label  # type: ignore[no-any-return]
+
+
+def _require_keys(label: Any, names: Iterable[str]) -> None:
+    for name in names:
+        if not isinstance(label.get(name), KEYS[name]):
+            raise ValueError(f"the label says {name} {label.get(name)!r}")
 
 
 def _damaged(path: str | Path, error: BaseException) -> DataError:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -25,6 +27,8 @@ WIDTH = 380.0
 DPI = 72.0
 LONGEST = 30
 MARKER = "here"
+# Characters that XML 1.0 cannot hold, however they are written.
+ILLEGAL = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 # Drawn black or grey means the page's own ink; the other colours are brightened on a dark page.
 INK = {"#000000": "currentColor", "#cccccc": "var(--soft)"}
 PAINT = {colour.lower(): f"var(--c{k})" for k, colour in enumerate(COLOURS) if colour != "#000000"} | INK
@@ -65,14 +69,56 @@ def chart(
         content = StringIO()
         figure.savefig(content, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         places = tuple(float(ax.transData.transform((x, 0.0))[0]) for x in marks)
-    return Chart(Markup(_tidied(content.getvalue(), name, title)), places)
+    return Chart(Markup(_tidied(legal(content.getvalue()), name, legal(title))), places)
 
 
 def shortened(text: Any) -> str:
     """Return a name short enough to stand beside an axis; tables have it in full."""
-    text = " ".join(str(text).split()) or "·"
-    text = text if len(text) <= LONGEST else f"{text[: LONGEST // 2 - 1]}…{text[-LONGEST // 2 :]}"
-    return text if not text.startswith("_") else f"\u200b{text}"  # matplotlib hides such names
+    return _shown(_cut(_line(text)))
+
+
+def told_apart(names: Iterable[Any]) -> list[str]:
+    """Return the names of one chart, each `shortened`; those that differ still differ.
+
+    Names that would look the same are cut where they agree, with a window on where they begin to differ.
+    """
+    lines = [_line(name) for name in names]
+    alike: dict[str, list[str]] = {}
+    for line in dict.fromkeys(lines):
+        alike.setdefault(_cut(line), []).append(line)
+    labels: dict[str, str] = {}
+    for label, group in alike.items():
+        ends = zip(min(group), max(group), strict=False)  # where these differ, others do
+        place = next((k for k, (one, other) in enumerate(ends) if one != other), None)
+        labels |= {line: label if len(group) == 1 else _cut(line, place) for line in group}
+    taken = Counter(labels.values())
+    number = count(1)
+    labels = {line: one if taken[one] == 1 else f"{one} ({next(number)})" for line, one in labels.items()}
+    return [_shown(labels[line]) for line in lines]
+
+
+def _line(text: Any) -> str:
+    return " ".join(legal(str(text)).split()) or "·"
+
+
+def _cut(line: str, place: int | None = None) -> str:
+    """Leave the middle out of a long line, but for what is around a place in it."""
+    if len(line) <= LONGEST:
+        return line
+    if place is None:
+        return f"{line[: LONGEST // 2 - 1]}…{line[-LONGEST // 2 :]}"
+    part = LONGEST // 3 - 1
+    start = place - part // 3
+    return f"{line[:part]}…{line[start : start + part]}…{line[-part:]}"
+
+
+def _shown(label: str) -> str:
+    return label if not label.startswith("_") else f"\u200b{label}"  # matplotlib hides such names
+
+
+def legal(text: str) -> str:
+    """Return a text without the characters no SVG can hold, such as a bell in a label."""
+    return ILLEGAL.sub("", text)
 
 
 def _tidied(svg: str, name: str, title: str) -> str:

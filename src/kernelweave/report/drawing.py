@@ -17,7 +17,7 @@ from kernelweave.plots import (
     WeightsDisplay,
 )
 from kernelweave.plots._base import COLOURS
-from kernelweave.report.charts import Chart, chart, shortened
+from kernelweave.report.charts import Chart, chart, shortened, told_apart
 from kernelweave.report.study import Study
 from kernelweave.report.walk import Walk
 
@@ -51,7 +51,7 @@ def scores_chart(found: Study) -> Chart | None:
 def weights_chart(found: Study) -> Chart:
     """The weights of the kernels, the heaviest where there are many."""
     order = np.sort(np.argsort(-found.weights, kind="stable")[:MOST_BARS])
-    names = [shortened(found.machine.kernel_names_[m]) for m in order]
+    names = told_apart(found.machine.kernel_names_[m] for m in order)
     extra: list[Vector] = []
     if found.stability is not None:
         s = found.stability.over_classes()
@@ -88,7 +88,7 @@ def path_chart(found: Study) -> Chart | None:
     heavy = drawn_lines(walk)
 
     def draw(ax: Axes) -> None:
-        names = [shortened(walk.names[m]) for m in heavy]
+        names = told_apart(walk.names[m] for m in heavy)
         PathDisplay(walk.course.symbol, values, walk.weights[:, heavy], names).plot(ax=ax)
         if values[0] > values[-1]:
             ax.invert_xaxis()
@@ -143,13 +143,13 @@ def doubt_chart(found: Study, samples: list[str]) -> Chart | None:
         return None
     parts = doubt.parts if len(doubt.parts.names) <= MOST_PARTS else doubt.parts.by_view()
     heavy = np.argsort(-np.abs(parts.values).mean(axis=0), kind="stable")[:MOST_PARTS]
-    values, names = parts.values[:, heavy], [shortened(parts.names[m]) for m in heavy]
+    values, names = parts.values[:, heavy], told_apart(parts.names[m] for m in heavy)
     if len(heavy) < len(parts.names):
         values = np.column_stack([values, parts.values.sum(axis=1) - values.sum(axis=1)])
         names.append("all others")
 
     def draw(ax: Axes) -> None:
-        ContributionsDisplay(values, parts.intercept, names, [shortened(s) for s in samples]).plot(ax=ax)
+        ContributionsDisplay(values, parts.intercept, names, told_apart(samples)).plot(ax=ax)
         ax.legend(fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
         ax.set(ylabel="", xlabel="decision value" if found.classes is not None else "prediction")
 
@@ -177,4 +177,4 @@ def certificate_chart(found: Study) -> Chart | None:
 
 def _differences(found: Mapping[str, Paired], label: str) -> ComparisonDisplay:
     rows = np.array([[one.difference, *one.interval] for one in found.values()]).T
-    return ComparisonDisplay([shortened(name) for name in found], rows[0], rows[1], rows[2], label)
+    return ComparisonDisplay(told_apart(found), rows[0], rows[1], rows[2], label)

@@ -13,6 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.bank.bags import as_bags
 from kernelweave.bank.cross import n_rows
+from kernelweave.errors import IncompatiblePartsError, NotOfferedError
 from kernelweave.estimators.bag_classifier import BagClassifier
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.inputs import as_one_array
@@ -38,8 +39,9 @@ from kernelweave.report.walk import Walk, walk
 THIS = "this model"
 MOST_DOUBTFUL = 10
 MOST_VIEWS = 12
-# What a model that cannot do something says no with; anything else is a bug and shows itself.
-REFUSALS = (TypeError, ValueError, NotImplementedError)
+# What a model that cannot do something says no with, and what data are refused with as scikit-learn does; a
+# TypeError of Python's own is a bug and shows itself.
+REFUSALS = (NotOfferedError, IncompatiblePartsError, ValueError, NotImplementedError)
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def _meet(found: Study, rivals: Mapping[str, Any], X: Any, tick: Tick) -> None:
     for name, rival in rivals.items():
         try:
             scores[name] = _scores(name, rival, X, found, tick)
-        except REFUSALS as error:
+        except (TypeError, *REFUSALS) as error:  # a rival may not take the samples the model takes
             found.notes.append(f"There is no baseline '{name}': {' '.join(str(error).split())}")
     found.contest = Contest(scores, found.contest.test_share, found.contest.how, found.contest.first)
 
@@ -193,7 +195,7 @@ def _stability(
     model: Any, machine: Any, X: Any, y: AnyArray, n_resamples: int, random_state: Any
 ) -> WeightStability:
     if not isinstance(machine, MKLModel):
-        raise TypeError(
+        raise NotOfferedError(
             f"{type(machine).__name__} cannot be refitted on resamples of weighted rows, so its weights have "
             "no intervals."
         )

@@ -100,6 +100,9 @@ class Scores:
                     line.append("–")
                     continue
                 d = paired(mine, base, test_share=self.test_share)
+                if not d.is_known:
+                    line.append(f"{self.scale * d.difference:+.2f} on every split")
+                    continue
                 low, high = (self.scale * bound for bound in d.interval)
                 line.append(f"{self.scale * d.difference:+.2f} [{low:+.2f}, {high:+.2f}], d = {d.effect:.2f}")
             lines.append(tuple(line))
