@@ -107,6 +107,9 @@ def fit(
     method: Annotated[str, typer.Option(help=f"A published method: {METHODS}.")] = "simple_mkl",
     bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
     cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    probability: Annotated[
+        bool, typer.Option("--probability", help="Learn probabilities too, by five more fits.")
+    ] = False,
     report: Annotated[Path | None, typer.Option(help="An HTML page about the model to write.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
 ) -> None:
@@ -117,7 +120,9 @@ def fit(
     console = saying.plain_console()
     verbose = int(console.is_terminal and not as_json)
     with _one_sentence(f"stopped; {model} was not written.", MISTAKES):
-        request = work.Request(data, target, view or (), identity, task, method, bank, cost, verbose)
+        request = work.Request(
+            data, target, view or (), identity, task, method, bank, cost, verbose, probability
+        )
         told, fitted = work.fit(request, model, report)
         if not as_json:
             saying.say_fit(console, told, hint=report is None)

@@ -281,3 +281,20 @@ def test_ids_are_not_learnt_from_and_shared_ones_are_said(tmp_path):
     assert [note for note in told["notes"] if "'patient_id'" in note and "too good" in note]
     told = json.loads(run("fit", tmp_path / "t.csv", *words, "--view", "a=patient_id,a1").stdout)
     assert told["views"] == {"a": ["patient_id", "a1"]}
+
+
+def test_probabilities_are_learnt_when_asked_for(tmp_path):
+    table, new = frame(), frame(20, seed=1)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    new.to_csv(tmp_path / "n.csv", index=False)
+    words = ["fit", tmp_path / "t.csv", "--target", "label", *VIEWS, "--model", tmp_path / "m.kw"]
+    assert run(*words, "--probability").exit_code == 0
+    found = predicted(StringIO(run("predict", tmp_path / "m.kw", tmp_path / "n.csv").stdout))
+    model = kernelweave.load(tmp_path / "m.kw")
+    expected = model.predict_proba(new[["a1", "a2", "b1", "b2", "b3"]])
+    np.testing.assert_allclose(found[["probability no", "probability yes"]], expected, rtol=0, atol=1e-12)
+    done = run(
+        "fit", tmp_path / "t.csv", "--target", "a1", *VIEWS[2:], "--model", tmp_path / "r.kw", "--probability"
+    )
+    assert done.exit_code == 2
+    assert "gives no probabilities" in done.stderr

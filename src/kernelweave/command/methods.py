@@ -52,7 +52,9 @@ def names(task: str) -> tuple[str, ...]:
     return tuple(REGRESSION) if task == "regression" else ("sm1_mkl", *WITH_COST, *WITHOUT_COST)
 
 
-def make(method: str, bank: Any, task: str, C: float | None, verbose: int = 0) -> Any:
+def make(
+    method: str, bank: Any, task: str, C: float | None, verbose: int = 0, probability: bool = False
+) -> Any:
     """Return an unfitted model: standardised columns, then the method over the bank; C None is its own."""
     if method not in names(task):
         raise DataError(
@@ -72,6 +74,10 @@ def make(method: str, bank: Any, task: str, C: float | None, verbose: int = 0) -
         model = preset(bank, **cost, **cap)
         if "verbose" in model.get_params():
             model.set_params(verbose=verbose)
+    if probability:
+        if "probability" not in model.get_params():
+            raise DataError(f"{method} gives no probabilities for {task}; leave --probability out.")
+        model.set_params(probability=True)
     return make_pipeline(StandardScaler(), model)
 
 

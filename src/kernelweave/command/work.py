@@ -39,6 +39,7 @@ class Request:
     bank: str = "gaussians"
     cost: float | None = None
     verbose: int = 0
+    probability: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[s
     X, y, told = prepare(request)
     told.pop("positions")
     names = told.pop("ids")
-    model = make(request.method, told.pop("bank"), told["task"], request.cost, request.verbose)
+    kernels, how = told.pop("bank"), (request.cost, request.verbose, request.probability)
+    model = make(request.method, kernels, told["task"], *how)
     with warnings.catch_warnings(record=True) as caught, remembered_interrupt() as pressed:
         warnings.simplefilter("always")
         model.fit(X, y)
@@ -186,7 +188,7 @@ def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[st
 
 
 def answers(model: Any, X: Any) -> Any:
-    """Return a frame of predictions, with decision values where the model has them."""
+    """Return a frame of predictions, with decision values and probabilities where the model has them."""
     frame = pandas().DataFrame({"prediction": model.predict(X)})
     if hasattr(model, "decision_function"):
         values = model.decision_function(X)
@@ -195,6 +197,9 @@ def answers(model: Any, X: Any) -> Any:
         else:
             for label, column in zip(model.classes_, values.T, strict=True):
                 frame[f"decision {label}"] = column
+    if hasattr(model, "predict_proba"):
+        for label, column in zip(model.classes_, model.predict_proba(X).T, strict=True):
+            frame[f"probability {label}"] = column
     return frame
 
 
