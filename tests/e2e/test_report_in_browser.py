@@ -143,6 +143,27 @@ def test_nothing_is_wider_than_a_phone(page):
         page.call("Emulation.clearDeviceMetricsOverride")
 
 
+@pytest.mark.parametrize("width", [700, 1000])
+def test_the_table_of_scores_is_whole_on_a_small_screen(page, width):
+    size = {"width": width, "height": 740, "deviceScaleFactor": 1, "mobile": False}
+    page.call("Emulation.setDeviceMetricsOverride", **size)
+    try:
+        room, needed = page.run(
+            "(box => [box.clientWidth, box.scrollWidth])(document.querySelector('#score .scroll'))"
+        )
+        assert needed <= room
+        lines = page.run(
+            """[...document.querySelectorAll("#score tbody th")].map(cell => {
+            const range = document.createRange();
+            range.selectNodeContents(cell);
+            return [cell.textContent, range.getClientRects().length];
+            })"""
+        )
+        assert dict(lines)["concatenation"] == 1
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+
+
 def test_a_screen_reader_has_names_for_all_there_is(page):
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
     found = {}
