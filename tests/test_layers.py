@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "evaluation": set(),
     "plots": {"evaluation"},
     "experiments": {
+        "explain",
         *("kernels", "bank", "geometry", "learners", "solvers", "methods", "estimators"),
         *("datasets", "evaluation", "plots", "presets"),
     },

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -36,11 +37,18 @@ def found():
 
 def test_scores_are_those_of_cross_validation(found):
     scores = found.contest.scores
-    assert list(scores) == ["this model", "average kernel", "best single kernel", "concatenation"]
+    assert list(scores) == [
+        "this model",
+        "average kernel",
+        "best single kernel",
+        "concatenation",
+        "most frequent class",
+    ]
     for name, model in (
         ("this model", made()),
         ("average kernel", made(geometry=Uniform())),
         ("concatenation", made(KernelBank([Gaussian()]))),
+        ("most frequent class", DummyClassifier()),
     ):
         np.testing.assert_allclose(scores[name], cross_val_score(model, X, TWO, cv=FOLDS))
     singles = [
@@ -110,7 +118,12 @@ def test_regression_shows_the_largest_errors():
 def test_given_kernels_have_no_concatenation_and_one_view_cannot_be_left_out():
     matrices = np.stack([X[:, c] @ X[:, c].T for c in VIEWS.values()], axis=2)
     found = study(kw.MKLClassifier("precomputed").fit(matrices, TWO), matrices, TWO, cv=2, n_resamples=2)
-    assert list(found.contest.scores) == ["this model", "average kernel", "best single kernel"]
+    assert list(found.contest.scores) == [
+        "this model",
+        "average kernel",
+        "best single kernel",
+        "most frequent class",
+    ]
     assert set(found.costs.without) == {"kernel 0", "kernel 1", "kernel 2"}
     alone = study(kw.MKLClassifier(KernelBank([Linear()])).fit(X, TWO), X, TWO, cv=2, n_resamples=2)
     assert "one view only" in alone.reasons["costs"]
@@ -122,7 +135,7 @@ def test_what_a_method_cannot_give_has_its_reason():
     found = study(model, X, TWO, cv=2, n_resamples=2)
     assert "no intervals" in found.reasons["stability"]
     assert found.walk is None
-    assert len(found.contest.scores) == 4
+    assert len(found.contest.scores) == 5
 
 
 def test_a_mistake_in_the_code_is_not_taken_for_a_refusal(found):
@@ -142,7 +155,7 @@ def test_rows_without_a_label_are_never_tested():
     np.testing.assert_array_equal(found.held.tested, told)
     assert found.confusion.sum() == 40
     assert set(found.doubt.rows) <= set(told)
-    assert len(found.contest.scores) == 4
+    assert len(found.contest.scores) == 5
     folds = StratifiedKFold(2, shuffle=True, random_state=0)
     average = kw.MKLClassifier(KernelBank.per_view([Linear()], views=VIEWS), geometry=Uniform())
     expected = cross_val_score(average, X[told], few[told], cv=folds)
@@ -155,7 +168,7 @@ def test_bags_meet_the_set_kernel():
     bags = [rng.normal(size=(3, 2)) + 4.0 * (k % 2) * np.eye(3)[:, :1] for k in range(24)]
     y = np.arange(24) % 2
     found = study(kw.MultiInstanceMKLClassifier().fit(bags, y), bags, y, cv=2, n_resamples=2)
-    assert len(found.contest.scores) == 4
+    assert len(found.contest.scores) == 5
     average = kw.SetKernelMKLClassifier(geometry=Uniform())
     folds = StratifiedKFold(2, shuffle=True, random_state=0)
     whole = kw.Bags(np.vstack(bags), np.repeat(np.arange(24), 3))

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 from kernelweave.bank import KernelBank
@@ -21,14 +20,10 @@ from kernelweave.command.work import Request, prepare, unique_sentences
 from kernelweave.errors import DataError
 from kernelweave.evaluation import paired, summary
 from kernelweave.kernels import Gaussian
-from kernelweave.report.baselines import AVERAGE, CONCATENATED, SINGLE, searched, single_kernels
+from kernelweave.report.baselines import AVERAGE, CONCATENATED, GUESS, SINGLE, searched, single_kernels
 
 BASELINES = (AVERAGE, SINGLE, CONCATENATED)
 # What guessing scores: models that look at no column.
-GUESS: dict[str, tuple[str, Any]] = {
-    "classification": ("most frequent class", DummyClassifier(strategy="most_frequent")),
-    "regression": ("mean of the target", DummyRegressor()),
-}
 GUESSES = tuple(name for name, _ in GUESS.values())
 # With more intervals than this one of them is likely to miss by chance.
 FEW_INTERVALS = 10

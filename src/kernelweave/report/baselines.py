@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_regressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
@@ -23,6 +24,10 @@ from kernelweave.learners import Hinge, Square
 
 AVERAGE, SINGLE, CONCATENATED = "average kernel", "best single kernel", "concatenation"
 Grid = dict[str, Sequence[Any]]
+GUESS: dict[str, tuple[str, Any]] = {
+    "classification": ("most frequent class", DummyClassifier(strategy="most_frequent")),
+    "regression": ("mean of the target", DummyRegressor()),
+}
 # The best single kernel is looked for among so many: those with the largest weight, where there are more.
 # That choice has seen all rows, in the baseline's favour.
 MOST_SINGLE = 30
@@ -51,7 +56,8 @@ def baselines(model: Any, fitted: Any, y: Any) -> dict[str, Any]:
         joined = ConcatenatedBank(as_bank(bank), Gaussian())
         whole = _ending_in(model, _machine(fitted, joined, Uniform()))
         found[CONCATENATED] = searched(whole, prices, folds)
-    return found
+    guess, dummy = GUESS["regression" if is_regressor(model) else "classification"]
+    return found | {guess: clone(dummy)}
 
 
 def single_kernels(bank: Any, which: Sequence[int], n_kernels: int) -> Grid:

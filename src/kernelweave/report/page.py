@@ -104,7 +104,7 @@ def _scores(found: Study) -> list[dict[str, Any]]:
     for name, scores in contest.scores.items():
         told = summary(scores)
         row = {"name": name, "mean": told.mean, "deviation": told.deviation, "gain": None}
-        row["baseline"] = name.startswith((AVERAGE, SINGLE, CONCATENATED))
+        row["baseline"] = name.startswith((AVERAGE, SINGLE, CONCATENATED))  # named in the headline too
         if name != contest.first and len(scores) > 1:
             row["gain"] = paired(own, scores, test_share=contest.test_share)
         rows.append(row)
