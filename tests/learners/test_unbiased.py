@@ -7,6 +7,7 @@ from tests.reference.cones import factor, solve
 from tests.reference.problems import random_problem
 
 from kernelweave.learners import UnbiasedSquaredHinge
+from kernelweave.learners.unbiased import _solved
 
 
 def conic(K, y, C):
@@ -68,3 +69,24 @@ def test_energies_and_curvature_are_slopes(problem, rng):
 def test_a_bad_price_is_refused():
     with pytest.raises(ValueError, match="C must be"):
         UnbiasedSquaredHinge(C=-1.0).solve(np.eye(2), np.ones(2))
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 1e3, 1e9])
+@pytest.mark.parametrize("columns", [None, 3])
+def test_systems_are_solved_to_the_digits_of_double_whatever_the_price(rng, C, columns):
+    X = rng.normal(size=(300, 4))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 4.0)
+    which = np.flatnonzero(rng.random(300) < 0.7)
+    rhs = rng.normal(size=(which.size,) if columns is None else (which.size, columns))
+    A = K[np.ix_(which, which)] + np.eye(which.size) / C
+    found = _solved(K, np.full(300, C), which, rhs)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(A @ found, rhs, atol=1e-10 * np.abs(found).max() + 1e-9)
+
+
+def test_what_float32_cannot_hold_is_solved_in_double():
+    K = 1e60 * np.eye(5)
+    np.testing.assert_allclose(_solved(K, np.ones(5), np.arange(5), np.ones(5)), 1e-60, rtol=1e-12)
+    nearly = np.ones((4, 4)) + 1e-10 * np.eye(4)  # singular once rounded
+    found = _solved(nearly, np.full(4, 1e12), np.arange(4), np.array([1.0, -1.0, 0.0, 0.0]))
+    np.testing.assert_allclose(found, [1e10 / 1.01, -1e10 / 1.01, 0.0, 0.0], rtol=1e-4, atol=1e3)
