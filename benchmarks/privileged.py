@@ -16,16 +16,17 @@ from threadpoolctl import threadpool_limits
 from benchmarks.measure import seconds
 from kernelweave.methods.svm_plus import SVMPlus
 
-SIZES = (1_000, 2_000)
 CASES = ((1.0, 1.0, "linear"), (1.0, 1.0, "gaussian"), (10.0, 0.1, "gaussian"))
+# The conic solver takes minutes for 2,000 samples: one case has to do.
+SIZES = {1_000: CASES, 2_000: CASES[:1]}
 TOL = 1e-6
 
 
 def run(options: argparse.Namespace, console: Console) -> list[dict[str, Any]]:
     rows = []
-    for n in SIZES:
+    for n, cases in SIZES.items():
         K, stars, y = problem(n)
-        for C, lam, name in CASES:
+        for C, lam, name in cases:
             G = stars[name] / lam
             row: dict[str, Any] = {"n": n, "C": C, "lam": lam, "privileged": name}
             found: dict[str, Any] = {}
