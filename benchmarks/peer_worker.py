@@ -30,7 +30,7 @@ def himalaya(K, y):
 def himalaya_gradient(K, y):
     from himalaya.kernel_ridge import solve_multiple_kernel_ridge_hyper_gradient
 
-    options = {"max_iter": 10, "cv": 5, "progress_bar": False}
+    options = {"max_iter": 1, "cv": 5, "progress_bar": False}
     return lambda: solve_multiple_kernel_ridge_hyper_gradient(K, y[:, None], **options)
 
 
