@@ -29,7 +29,7 @@ OURS = {
     "l2, closed form": FisherMKLClassifier("precomputed", p=2.0, reg=REG, tol=TOL, solver=BlockDescent()),
 }
 PEERS = {
-    # Ten steps, with which it begins to settle, take more than seven minutes.
+    # Ten steps were not done after seven minutes, nor the first after six.
     "himalaya-gradient": "himalaya, hyper-gradient, the first step, 5 folds",
     "himalaya": "himalaya, 5 random draws, 5 folds",
 }

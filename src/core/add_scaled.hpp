@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "dispatch.hpp"
 
@@ -27,6 +28,36 @@ KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const double* const* rows, 
                                         std::size_t length) {
     add_scaled(acc, rows, weights, length);
 }
+
+// Matrices with their weights, without those of weight zero.
+template <class T>
+class WeightedSum {
+public:
+    WeightedSum(const std::vector<const T*>& matrices, const double* eta) {
+        for (std::size_t m = 0; m < matrices.size(); ++m) {
+            if (eta[m] == 0.0) continue;
+            matrices_.push_back(matrices[m]);
+            weights_.push_back(static_cast<T>(eta[m]));
+        }
+        while (matrices_.size() % kTogether != 0) {  // fill up with a matrix of weight zero
+            matrices_.push_back(matrices_.front());
+            weights_.push_back(T{0});
+        }
+    }
+
+    // acc += the sum of the entries [place, place + length) of all matrices.
+    void add(T* acc, std::size_t place, std::size_t length) const {
+        const T* rows[kTogether];
+        for (std::size_t m = 0; m < matrices_.size(); m += kTogether) {
+            for (std::size_t r = 0; r < kTogether; ++r) rows[r] = matrices_[m + r] + place;
+            add_scaled_rows(acc, rows, weights_.data() + m, length);
+        }
+    }
+
+private:
+    std::vector<const T*> matrices_;
+    std::vector<T> weights_;
+};
 
 }  // namespace
 }  // namespace kernelweave

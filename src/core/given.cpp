@@ -61,31 +61,17 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
 
 template <class T>
 void add_all(const Matrices& K, std::size_t n, const double* eta, const double* shift, T* out, int n_threads) {
-    Matrices active;
-    std::vector<double> weights;
-    for (std::size_t m = 0; m < K.size(); ++m) {
-        if (eta[m] == 0.0) continue;
-        active.push_back(K[m]);
-        weights.push_back(eta[m]);
-    }
-    while (active.size() % kTogether != 0) {  // fill up with a kernel of weight zero
-        active.push_back(active.front());
-        weights.push_back(0.0);
-    }
+    const WeightedSum<double> sum(K, eta);
     constexpr std::size_t kBlock = 8;  // rows per task: small enough to balance the triangle's growing rows
     const std::size_t blocks = (n + kBlock - 1) / kBlock;
     parallel_for(blocks, n_threads, [&](std::size_t task) {
         double acc[kChunk];
-        const double* rows[kTogether];
         const std::size_t block = blocks - 1 - task;  // longest rows first: no thread is left with a long tail
         for (std::size_t i = block * kBlock; i < std::min(n, (block + 1) * kBlock); ++i) {
             for (std::size_t start = 0; start <= i; start += kChunk) {
                 const std::size_t length = std::min(kChunk, i + 1 - start);
                 for (std::size_t j = 0; j < length; ++j) acc[j] = -(shift[i] + shift[start + j]);
-                for (std::size_t m = 0; m < active.size(); m += kTogether) {
-                    for (std::size_t r = 0; r < kTogether; ++r) rows[r] = active[m + r] + i * n + start;
-                    add_scaled_rows(acc, rows, weights.data() + m, length);
-                }
+                sum.add(acc, i * n + start, length);
                 T* row = out + i * n + start;
                 for (std::size_t j = 0; j < length; ++j) row[j] += static_cast<T>(acc[j]);
             }

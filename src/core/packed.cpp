@@ -91,31 +91,19 @@ void add_images(const double* K, std::size_t stride, std::size_t start, std::siz
 template <class T>
 void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads) {
     const std::size_t stride = triangle(n);
-    std::vector<const T*> active;
-    std::vector<T> weights;
-    for (std::size_t m = 0; m < n_kernels; ++m) {
-        if (eta[m] == 0.0) continue;
-        active.push_back(packed + m * stride);
-        weights.push_back(static_cast<T>(eta[m]));
-    }
-    while (active.size() % kTogether != 0) {  // fill up with a kernel of weight zero
-        active.push_back(packed);
-        weights.push_back(T{0});
-    }
+    std::vector<const T*> matrices(n_kernels);
+    for (std::size_t m = 0; m < n_kernels; ++m) matrices[m] = packed + m * stride;
+    const WeightedSum<T> sum(matrices, eta);
     constexpr std::size_t kRows = 8;  // rows per task: small enough to balance the triangle's growing rows
     parallel_for((n + kRows - 1) / kRows, n_threads, [&](std::size_t task) {
         T acc[kChunk];
-        const T* rows[kTogether];
         // Longest rows first, so that no thread is left with a long tail.
         const std::size_t block = (n + kRows - 1) / kRows - 1 - task;
         for (std::size_t i = block * kRows; i < std::min(n, (block + 1) * kRows); ++i) {
             for (std::size_t start = 0; start <= i; start += kChunk) {
                 const std::size_t length = std::min(kChunk, i + 1 - start);
                 std::fill(acc, acc + length, T{0});
-                for (std::size_t m = 0; m < active.size(); m += kTogether) {
-                    for (std::size_t r = 0; r < kTogether; ++r) rows[r] = active[m + r] + triangle(i) + start;
-                    add_scaled_rows(acc, rows, weights.data() + m, length);
-                }
+                sum.add(acc, triangle(i) + start, length);
                 std::copy(acc, acc + length, out + i * n + start);
             }
         }

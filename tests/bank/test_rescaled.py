@@ -19,6 +19,8 @@ def test_they_are_what_the_chain_makes_of_them(rng):
         chain = Chain((Centering(), UnitMean())).fit(K)
         np.testing.assert_allclose(mine, chain.train(K), atol=1e-12)
         np.testing.assert_array_equal(mine, mine.T)
+        # To the last digit: what is scaled later is scaled by the diagonal.
+        np.testing.assert_array_equal(np.diagonal(mine), rescaled.learnt[m].train_diagonal(np.diagonal(K)))
         rows = dict(fitted.cross(Z))[m]
         np.testing.assert_allclose(dict(rescaled.cross(Z))[m], chain.rows(rows), atol=1e-12)
         np.testing.assert_allclose(dict(rescaled.between(X[:9], X))[m], mine[:9], atol=1e-10)

@@ -66,7 +66,12 @@ def test_a_resample_is_a_fit_on_copies_of_the_samples():
 def test_other_models_and_classes():
     X, _ = simulated(60, 2)
     three = np.digitize(X[:, 0], [-0.5, 0.5])
-    assert weight_stability(MKLClassifier(KERNELS), X, three, n_resamples=2).resampled.shape == (2, 3, 6)
+    found = weight_stability(MKLClassifier(KERNELS), X, three, n_resamples=2)
+    assert found.resampled.shape == (2, 3, 6)
+    weight, lower, upper = found.view_weights()["v0"]
+    assert weight == pytest.approx(found.weights[:, 0].mean())
+    means = np.sort(found.resampled[:, :, 0].mean(axis=1))  # 95 % of the way between two resamples
+    assert (lower, upper) == pytest.approx(tuple(means[0] + np.array([0.025, 0.975]) * np.ptp(means)))
     assert weight_stability(MKLRegressor(KERNELS), X, X[:, 0], n_resamples=2).resampled.shape == (2, 6)
     assert (
         weight_stability(OneClassMKL(KernelBank.per_feature(degrees=())), X, n_resamples=2).weights.ndim == 1

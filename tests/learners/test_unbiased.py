@@ -7,7 +7,7 @@ from tests.reference.cones import factor, solve
 from tests.reference.problems import random_problem
 
 from kernelweave.learners import UnbiasedSquaredHinge
-from kernelweave.learners.unbiased import _solved
+from kernelweave.learners.unbiased import _refined, _solved
 
 
 def conic(K, y, C):
@@ -82,6 +82,13 @@ def test_systems_are_solved_to_the_digits_of_double_whatever_the_price(rng, C, c
     found = _solved(K, np.full(300, C), which, rhs)
     assert found.dtype == np.float64
     np.testing.assert_allclose(A @ found, rhs, atol=1e-10 * np.abs(found).max() + 1e-9)
+
+
+def test_half_the_digits_are_enough_for_the_factor_of_a_usual_price(rng):
+    X = rng.normal(size=(80, 3))
+    K, C, every = np.exp(-((X[:, None] - X) ** 2).sum(axis=2)), rng.uniform(0.5, 2.0, 80), np.arange(80)
+    found = _refined(K, C, every, np.ones(80))  # None would mean a second factor, in double
+    np.testing.assert_allclose(found, np.linalg.solve(K + np.diag(1.0 / C), np.ones(80)), rtol=1e-9)
 
 
 def test_what_float32_cannot_hold_is_solved_in_double():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kernelweave.bank.base import Bank
@@ -15,7 +15,18 @@ from kernelweave.kernels import Kernel
 
 
 @dataclass
-class ChosenBank(Bank):
+class OfAnotherBank(Bank):
+    """A bank made of another one, whose views it takes over."""
+
+    bank: Any
+    scaling: None = field(default=None, kw_only=True)
+
+    def declared_views(self) -> Mapping[str, Any] | None:
+        return self.bank.declared_views()  # type: ignore[no-any-return]
+
+
+@dataclass
+class ChosenBank(OfAnotherBank):
     r"""The kernels of another bank at some positions, under the names they have there.
 
     Parameters
@@ -39,12 +50,7 @@ class ChosenBank(Bank):
 
     """
 
-    bank: Any
     kernels: Sequence[int]
-    scaling: None = None
-
-    def declared_views(self) -> Mapping[str, Any] | None:
-        return self.bank.declared_views()  # type: ignore[no-any-return]
 
     def plan(self, layout: Layout) -> list[Entry]:
         entries = self.bank.plan(layout)
@@ -58,7 +64,7 @@ class ChosenBank(Bank):
 
 
 @dataclass
-class ConcatenatedBank(Bank):
+class ConcatenatedBank(OfAnotherBank):
     r"""One kernel of all columns that another bank looks at, side by side.
 
     Parameters
@@ -84,12 +90,7 @@ class ConcatenatedBank(Bank):
 
     """
 
-    bank: Any
     kernel: Kernel
-    scaling: None = None
-
-    def declared_views(self) -> Mapping[str, Any] | None:
-        return self.bank.declared_views()  # type: ignore[no-any-return]
 
     def plan(self, layout: Layout) -> list[Entry]:  # noqa: ARG002 - its block is that of no entry
         return [Entry(self.kernel)]

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
-from kernelweave.bank import KernelBank
+from kernelweave.bank.chosen import ConcatenatedBank
 from kernelweave.command.methods import WITHOUT_COST, make, names
 from kernelweave.command.waiting import Tick, remembered_interrupt
 from kernelweave.command.work import Request, prepare, unique_sentences
@@ -78,12 +78,11 @@ def _cautions(differences: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
 def candidates(request: Request, X: Any, told: dict[str, Any], methods: Sequence[str]) -> dict[str, Any]:
     """Return the unfitted models by name, baselines first; the bank is taken out of ``told``."""
     told.pop("ids")
-    bank, task, positions = told.pop("bank"), told["task"], told.pop("positions")
+    bank, task = told.pop("bank"), told["task"]
     chosen = names(task) if list(methods) == ["all"] else tuple(dict.fromkeys(methods))
     average = make("average_kernel", bank, task, request.cost)
     count = len(bank.fit(X.iloc[:2]))
-    whole = sorted({k for places in positions.values() for k in places})
-    joined = KernelBank.per_view([Gaussian()], views={"all": whole})
+    joined = ConcatenatedBank(bank, Gaussian())
     guess, dummy = GUESS[task]
     models = {
         guess: dummy,

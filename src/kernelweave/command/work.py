@@ -62,7 +62,6 @@ def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[s
         require_installed()
         check_place(report, [*request.data, str(out)], is_report, "report")
     X, y, told = prepare(request)
-    told.pop("positions")
     names = told.pop("ids")
     kernels, how = told.pop("bank"), (request.cost, request.verbose, request.probability)
     model = make(request.method, kernels, told["task"], *how)
@@ -134,7 +133,6 @@ def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
         "left_out": roles.left_out,
         "notes": [*joined.notes, *shared_ids(joined.frame, roles)],
         "bank": make_bank(request.bank, roles.positions),
-        "positions": roles.positions,
         "ids": joined.ids,
     }
     if task == "classification":
