@@ -26,6 +26,10 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
 template <class T>
 void add_all(const Matrices& K, std::size_t n, const double* eta, const double* shift, T* out, int n_threads);
 
+// out = V (sum_m eta_m K_m) for V of shape (n_columns, n), from the lower triangles alone; the sum is never held.
+void image_all(const Matrices& K, std::size_t n, const double* eta, const double* V, std::size_t n_columns,
+               double* out, int n_threads);
+
 // out[m] = V K_m for V of shape (n_columns, n), from the lower triangles alone.
 void images_all(const Matrices& K, std::size_t n, const double* V, std::size_t n_columns, double* out,
                 int n_threads);

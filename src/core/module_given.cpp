@@ -76,6 +76,15 @@ std::vector<std::tuple<bool, double>> admit_all(const Given& K, Input<double, 2>
     return out;
 }
 
+void image_all(const Given& K, Input<double, 1> eta, Input<double, 2> V, Output<double, 2> out, int n_threads) {
+    const std::size_t n = V.shape(1);
+    const kw::Matrices matrices = square(K, n);
+    require(eta.shape(0) == K.size(), "image_all: eta must hold one weight per matrix");
+    require(out.shape(0) == V.shape(0) && out.shape(1) == n, "image_all: out must have the shape of V");
+    nb::gil_scoped_release release;
+    kw::image_all(matrices, n, eta.data(), V.data(), V.shape(0), out.data(), n_threads);
+}
+
 void images_all(const Given& K, Input<double, 2> V, Output<double, 3> out, int n_threads) {
     const std::size_t n = V.shape(1);
     const kw::Matrices matrices = square(K, n);
@@ -110,6 +119,8 @@ void bind_given(nb::module_& m) {
     m.def("inspect", &inspect, nb::arg("K").noconvert(), nb::arg("roots").noconvert(), nb::arg("probes").noconvert());
     m.def("diagonals", &diagonals, nb::arg("K"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("reference_means", &reference_means, nb::arg("K"), nb::arg("chosen").noconvert(),
+          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+    m.def("image_all", &image_all, nb::arg("K"), nb::arg("eta").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("images_all", &images_all, nb::arg("K"), nb::arg("V").noconvert(), nb::arg("out").noconvert(),
           nb::arg("n_threads") = 1);

@@ -71,6 +71,19 @@ def test_blocks_of_rows_make_up_the_gram(name, data, step):
         np.testing.assert_allclose(K, whole, rtol=1e-9, atol=1e-12 * np.abs(whole).max())
 
 
+@pytest.mark.parametrize("which", [None, {2, 4, 8}, {0, 3}, set()])
+def test_products_with_some_kernels_leave_the_others_alone(which):
+    fitted = KernelBank(KERNELS, scaling=UnitTrace()).fit(X)
+    grams, V = list(fitted.grams()), RNG.normal(size=(2, 37))
+    out = np.zeros((len(grams), 2, 37))
+    for source in fitted.sources():
+        for start in range(0, 37, 10):
+            source.add_images(slice(start, min(start + 10, 37)), V, out, which)
+    for m, (K, image) in enumerate(zip(grams, out, strict=True)):
+        expected = V @ K if which is None or m in which else np.zeros((2, 37))
+        np.testing.assert_allclose(image, expected, atol=1e-10)
+
+
 @pytest.mark.parametrize("name", SCALINGS)
 def test_the_diagonals_are_those_of_the_gram(name):
     fitted = KernelBank(KERNELS, scaling=SCALINGS[name]).fit(X)

@@ -89,7 +89,7 @@ def test_inspection_sees_an_asymmetry_whose_rows_add_up_to_nothing(rng):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_threads", [1, 3])
-@pytest.mark.parametrize("n", [1, 40, 300])
+@pytest.mark.parametrize("n", [1, 40, 300, 1100])
 def test_passes_over_many_matrices_do_what_they_do_for_one(rng, n, dtype, n_threads):
     matrices = random_grams(rng, 4, n)
     roots, shifts = np.sqrt([np.diagonal(K) for K in matrices]) * 2.0, rng.normal(size=(4, n))
@@ -110,6 +110,14 @@ def test_passes_over_many_matrices_do_what_they_do_for_one(rng, n, dtype, n_thre
     for K, image in zip(matrices, images, strict=True):
         lower = np.tril(K) + np.tril(K, -1).T
         np.testing.assert_allclose(image, V @ lower, atol=1e-11 * n * np.abs(K).max())
+    eta, image = np.array([0.5, 0.0, 2.0, 1.0]), np.empty((2, n))
+    _core.image_all(matrices, eta, V, image, n_threads)
+    np.testing.assert_allclose(
+        image, np.tensordot(eta, images, axes=1), atol=1e-11 * n * np.abs(images).max()
+    )
+    alone = np.empty((2, n))
+    _core.image_all(matrices, eta, V, alone, 1)
+    np.testing.assert_array_equal(image, alone)  # threads do not change the digits
     chosen = np.unique([0, n // 2, n - 1]).astype(np.uint64)
     means = np.empty((4, n))
     _core.reference_means(matrices, chosen, means, n_threads)
@@ -295,6 +303,8 @@ def test_combining_many_kernels_rounds_like_single_additions(rng):
         (lambda: _core.reference_means([np.eye(2)], np.array([2], dtype=np.uint64), np.eye(1, 2)), "within"),
         (lambda: _core.reference_means([np.eye(2)], np.array([], dtype=np.uint64), np.eye(1, 2)), "one row"),
         (lambda: _core.images_all([np.eye(2)], np.ones((1, 2)), np.ones((1, 2, 2))), "out"),
+        (lambda: _core.image_all([np.eye(2)], np.ones(2), np.eye(2), np.eye(2)), "one weight per matrix"),
+        (lambda: _core.image_all([np.eye(2)], np.ones(1), np.eye(2), np.eye(1, 2)), "shape of V"),
         (lambda: _core.add_all([np.eye(2)], np.ones(1), np.ones(2), np.ones((2, 3))), "square"),
         (lambda: _core.add_all([np.eye(2)], np.ones(2), np.ones(2), np.eye(2)), "one weight per matrix"),
         (lambda: _core.add_all([np.eye(2)], np.ones(1), np.ones(3), np.eye(2)), "one entry per column"),

@@ -54,6 +54,11 @@ def test_the_verbs_are_what_the_matrices_say(rng, matrices, name, columns):
     energies = [0.5 * np.vdot(V, k @ V) for k in matrices]
     np.testing.assert_allclose(stack.energies(V), energies, **tolerance)
     assert stack.images(V).shape == (5, *V.shape)
+    if isinstance(stack, LazyGrams):
+        np.testing.assert_allclose(stack.image(eta, V) + offset, K @ V, rtol=1e-10, atol=1e-9)
+    off = np.abs(stack.energies(V) - energies)
+    assert (off <= stack.energy_errors(V) + 1e-9).all()
+    assert stack.energy_errors(V).any() == (name in ("packed float32", "packed float32 centred"))
     assert (stack.n_kernels, stack.n_samples) == (5, 30)
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.cross import combined
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
-from kernelweave.gram import GramStack, LazyGrams, Subsets, store
+from kernelweave.gram import GramStack, KnowsRounding, LazyGrams, Subsets, store
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,15 @@ class GramBank:
         """Return Σ eta_m k_m between new samples and the training samples."""
         return combined(self.fitted, X, eta)
 
-    def exact(self) -> GramBank:
+    def energy_errors(self, coef: AnyArray) -> Vector:
+        """Bound what rounding in storage took from the energies; infinite where that is not known."""
+        if isinstance(self.stack, KnowsRounding):
+            return self.stack.energy_errors(coef)
+        return np.full(self.n_kernels, np.inf)
+
+    def exact(self) -> LazyGrams:
         """Return the same kernels as they are, without rounding, computed again for every pass."""
-        stack = LazyGrams(
+        return LazyGrams(
             self.fitted.sources(),
             self.n_kernels,
             self.n_samples,
@@ -124,7 +132,6 @@ class GramBank:
             shifts=self.stack.shifts,
             sizes=self.stack.sizes,
         )
-        return replace(self, stack=stack)
 
     def refined(self) -> GramBank | None:
         """Return the same kernels stored in float64, once for all who ask.

@@ -48,6 +48,18 @@ class Family:
         places, rates, factors = zip(*members, strict=True)
         return cls(metric, (np.array(places, dtype=np.uint64), np.array(rates), np.array(factors)))
 
+    @property
+    def is_empty(self) -> bool:
+        return self.arguments[0].size == 0
+
+    def only(self, which: Container[int] | None) -> Family:
+        """Return those of its kernels that are among some."""
+        if which is None:
+            return self
+        places, rates, factors = self.arguments
+        kept = np.array([int(m) in which for m in places])
+        return Family(self.metric, (places[kept], rates[kept], factors[kept]))
+
 
 class RowSource(Source):
     """Kernels of one block of features: their rows are made together, from the distances they share."""
@@ -80,12 +92,16 @@ class RowSource(Source):
             K = self._bank.block(m, pairs, rows, slice(0, rows.stop))
             _core.pack(K, rows.start, shifts[m], packed[m])
 
-    def add_images(self, rows: slice, V: Matrix, out: AnyArray) -> None:
+    def add_images(self, rows: slice, V: Matrix, out: AnyArray, which: Container[int] | None = None) -> None:
         pairs = self._pairs(rows)
-        for family in self._families:
+        for family in (family.only(which) for family in self._families):
+            if family.is_empty:
+                continue
             D = self._distances(pairs, family, rows)
             _core.exp_images(D, rows.start, *family.arguments, V, out)
         for m in self._others:
+            if which is not None and m not in which:
+                continue
             K = self._bank.block(m, pairs, rows, slice(0, rows.stop))
             _core.add_images(K, rows.start, V, out[m])
 

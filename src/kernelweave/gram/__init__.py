@@ -8,7 +8,7 @@ from kernelweave.gram.lazy import LazyGrams
 from kernelweave.gram.local import LazyLocalGrams, LocalGrams, localised
 from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
-from kernelweave.gram.protocol import GramStack, KernelRows, Subsets
+from kernelweave.gram.protocol import GramStack, KernelRows, KnowsRounding, Subsets
 from kernelweave.gram.rows import FeatureRows, StoredRows
 from kernelweave.gram.source import Source
 from kernelweave.gram.storage import Storage, storage
@@ -19,6 +19,7 @@ __all__ = [
     "GramStack",
     "JoinedGrams",
     "KernelRows",
+    "KnowsRounding",
     "LazyGrams",
     "LazyLocalGrams",
     "LocalGrams",

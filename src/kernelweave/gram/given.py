@@ -42,5 +42,8 @@ class MatrixSource(Bulk):
     def add_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
         _core.add_all(self._matrices, np.ascontiguousarray(eta), shift, K, n_threads)
 
+    def image_all(self, eta: Vector, V: Matrix, out: AnyArray, n_threads: int) -> None:
+        _core.image_all(self._matrices, np.ascontiguousarray(eta), V, out, n_threads)
+
     def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
         _core.images_all(self._matrices, V, out, n_threads)

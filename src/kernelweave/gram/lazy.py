@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -93,12 +93,32 @@ class LazyGrams(AddingGrams):
 
     def images(self, coef: AnyArray) -> AnyArray:
         V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
+        out = self._images(V, None)
+        if self.centred:  # K V - 1 (shift'V) - shift (1'V), and the coefficients sum to zero
+            out -= (self.shifts @ V.T)[:, :, None]
+        return np.ascontiguousarray(out.transpose(0, 2, 1)).reshape(self.n_kernels, *coef.shape)
+
+    def image(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        """Return K(eta) V from the kernels with weight alone; K(eta) itself is not held."""
+        V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
+        bulk = in_bulk(self.sources)[1]
+        if bulk:  # it is alone, for it holds every kernel
+            out = np.empty(V.shape)
+            bulk[0].image_all(eta, V, out, self.n_threads)
+        else:
+            out = np.tensordot(eta, self._images(V, set(np.flatnonzero(eta).tolist())), axes=1)
+        if self.centred:
+            out -= (V @ (eta @ self.shifts))[:, None]
+        return np.ascontiguousarray(out.T).reshape(coef.shape)
+
+    def _images(self, V: Matrix, which: Container[int] | None) -> AnyArray:
+        """Return V K_m for the kernels (of ``which``), zero for the others."""
         out = np.zeros((self.n_kernels, *V.shape))
 
         def add(share: Sequence[tuple[Source, slice]]) -> AnyArray:
             out = np.zeros((self.n_kernels, *V.shape))
             for source, rows in share:
-                source.add_images(rows, V, out)
+                source.add_images(rows, V, out, which)
             return out
 
         single, bulk = in_bulk(self.sources)
@@ -107,9 +127,10 @@ class LazyGrams(AddingGrams):
         tasks = [(source, rows) for source in single for rows in source.blocks()]
         for share in shared_out(add, tasks, self.n_threads):
             out += share
-        if self.centred:  # K V - 1 (shift'V) - shift (1'V), and the coefficients sum to zero
-            out -= (self.shifts @ V.T)[:, :, None]
-        return np.ascontiguousarray(out.transpose(0, 2, 1)).reshape(self.n_kernels, *coef.shape)
+        return out
+
+    def energy_errors(self, coef: AnyArray) -> Vector:  # noqa: ARG002 - energies are those of the entries
+        return np.zeros(self.n_kernels)
 
     def subset(self, which: Indices) -> PackedGrams:
         """Return these kernels in memory, in this order."""

@@ -10,8 +10,8 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.gram.rounding import of_arithmetic
-from kernelweave.gram.source import Source, centring, in_bulk, largest_entries
+from kernelweave.gram.rounding import of_arithmetic, of_energies
+from kernelweave.gram.source import Source, centring, diagonals, in_bulk
 
 # Fresh memory up to this size is best had before it is written to: packing 117 kernels of 538 samples takes
 # 30 ms in place of 38; from 400 MB on it makes no difference.
@@ -21,6 +21,8 @@ SMALL = 1 << 27
 @dataclass(frozen=True)
 class PackedGrams:
     """Half the entries, and with float32 a quarter of the bytes, of M dense matrices.
+
+    ``roots`` are those of the diagonals as they are stored, which bound all other entries.
 
     Centring changes nothing for a machine whose coefficients sum to zero, and it removes the large constant
     part of wide Gaussians that would drown v'Kv in float32 rounding. Bounds drawn from these matrices
@@ -39,6 +41,7 @@ class PackedGrams:
     packed: AnyArray = field(repr=False)
     shifts: Matrix = field(repr=False)
     sizes: Vector = field(repr=False)
+    roots: Matrix = field(repr=False)
     centred: bool
     n_threads: int = 1
 
@@ -54,7 +57,7 @@ class PackedGrams:
     ) -> PackedGrams:
         """Convert the kernels block by block; besides the result only a block per thread is held."""
         packed = _fresh((n_kernels, n_samples * (n_samples + 1) // 2), dtype, n_threads)
-        sizes = largest_entries(sources, n_kernels)
+        found = diagonals(sources, n_kernels, n_samples)
         shifts = np.zeros((n_kernels, n_samples))
         if centre:
             shifts = centring(sources, n_kernels, n_samples, n_threads)
@@ -67,7 +70,8 @@ class PackedGrams:
         for one in bulk:
             one.pack_all(shifts, packed, n_threads)
         shared_out(convert, [(source, rows) for source in single for rows in source.blocks()], n_threads)
-        return cls(packed, shifts, sizes, centre, n_threads)
+        sizes, roots = np.abs(found).max(axis=1), np.sqrt(np.maximum(found - 2.0 * shifts, 0.0))
+        return cls(packed, shifts, sizes, roots, centre, n_threads)
 
     @property
     def n_kernels(self) -> int:
@@ -93,7 +97,8 @@ class PackedGrams:
 
     def subset(self, which: Indices) -> PackedGrams:
         """Return these kernels alone, in this order."""
-        return replace(self, packed=self.packed[which], shifts=self.shifts[which], sizes=self.sizes[which])
+        parts = {part: getattr(self, part)[which] for part in ("packed", "shifts", "sizes", "roots")}
+        return replace(self, **parts)
 
     def images(self, coef: AnyArray) -> AnyArray:
         columns = _columns(coef)
@@ -105,6 +110,9 @@ class PackedGrams:
         out = np.empty(self.n_kernels)
         _core.energies(self.packed, _columns(coef), out, self.n_threads)
         return out
+
+    def energy_errors(self, coef: AnyArray) -> Vector:
+        return of_energies(self.roots, coef) if self.is_rounded else np.zeros(self.n_kernels)
 
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
         if not self.centred:

@@ -67,6 +67,15 @@ class Subsets(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsRounding(Protocol):
+    """A stack that can tell what rounding in storage did to its energies."""
+
+    def energy_errors(self, coef: AnyArray) -> Vector:
+        """Bound for every m how far the energy of the stored matrix may be below that of the original."""
+        ...
+
+
 class KernelRows(Protocol):
     """M kernels of the n training samples a few rows at a time; nothing need ever hold them whole."""
 

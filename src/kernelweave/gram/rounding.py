@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelweave._typing import Vector
+from kernelweave._typing import AnyArray, Matrix, Vector
 
-# Half a unit in the last place, relative.
-DOUBLE = 2.0**-53
+# Half a unit in the last place: the share of an entry that rounding may change.
+DOUBLE, SINGLE = 2.0**-53, 2.0**-24
+# What an entry too small for float32 may lose.
+SMALLEST = 2.0**-150
 
 
 def of_arithmetic(sizes: Vector, n_samples: int) -> Vector:
     """Return the entrywise error that sums of n products in double amount to, for entries of these sizes."""
     return np.asarray(DOUBLE * np.sqrt(n_samples) * sizes)
+
+
+def of_energies(roots: Matrix, coef: AnyArray) -> Vector:
+    r"""Bound what rounding entries to float32 changes in the energies ½ tr(V'KV), kernel by kernel.
+
+    Entry (i, j) moves by at most u |K_ij| ≤ u d_i d_j, with d² the diagonal of K and u half a unit in the
+    last place, so ½ v'Kv moves by at most ½ u (Σ d_i |v_i|)²: nothing is assumed of how roundings fall.
+    """
+    size = np.abs(coef.reshape(coef.shape[0], -1))
+    moved = SINGLE * (roots @ size) ** 2 + SMALLEST * size.sum(axis=0) ** 2
+    return np.asarray(0.5 * moved.sum(axis=1))

@@ -62,9 +62,12 @@ class Source(ABC):
         for m, K in self.block(rows, slice(0, rows.stop)):
             _core.pack(K, rows.start, shifts[m], packed[m])
 
-    def add_images(self, rows: slice, V: Matrix, out: AnyArray) -> None:
-        """Add the share of these rows, lower triangle only, to out[m] = V K_m; V has one row per vector."""
-        for m, K in self.block(rows, slice(0, rows.stop)):
+    def add_images(self, rows: slice, V: Matrix, out: AnyArray, which: Container[int] | None = None) -> None:
+        """Add the share of these rows, lower triangle only, to out[m] = V K_m for its kernels (of ``which``).
+
+        V has one row per vector.
+        """
+        for m, K in self.block(rows, slice(0, rows.stop), which):
             _core.add_images(K, rows.start, V, out[m])
 
     def blocks(self) -> Iterator[slice]:
@@ -90,6 +93,10 @@ class Bulk(Source):
     @abstractmethod
     def add_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
         """Add Σ eta_m K_m[i, j] - shift[i] - shift[j] to the lower triangle of K."""
+
+    @abstractmethod
+    def image_all(self, eta: Vector, V: Matrix, out: AnyArray, n_threads: int) -> None:
+        """Set out = Σ eta_m V K_m, V of shape (columns, n)."""
 
     @abstractmethod
     def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
@@ -129,6 +136,15 @@ def renumbered(sources: Sequence[Source], which: Sequence[int] | None = None) ->
     order = sorted(m for source in sources for m in source.kernels) if which is None else which
     places = {int(m): place for place, m in enumerate(order)}
     return [Renumbered(source, places) for source in sources if not places.keys().isdisjoint(source.kernels)]
+
+
+def diagonals(sources: Sequence[Source], n_kernels: int, n_samples: int) -> Matrix:
+    """Return the diagonal of each kernel, one row each."""
+    found = np.zeros((n_kernels, n_samples))
+    for source in sources:
+        for m, diagonal in source.diagonals():
+            found[m] = diagonal
+    return found
 
 
 def largest_entries(sources: Sequence[Source], n_kernels: int) -> Vector:

@@ -11,9 +11,7 @@ from kernelweave.gram.lazy import LazyGrams
 from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import GramStack
-
-# Rounding to float32 changes an entry by at most this share of it.
-SINGLE = 2.0**-24
+from kernelweave.gram.rounding import SINGLE
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from kernelweave.solvers.cutting_plane import CuttingPlane
 from kernelweave.solvers.newton import Newton
 from kernelweave.solvers.pnorm import DualAscent, OnlineBatch, Pegasos
 from kernelweave.solvers.pnorm.checkpoint import Checkpoint
-from kernelweave.solvers.problem import Problem, Progress, verify
+from kernelweave.solvers.problem import Problem, Progress
 from kernelweave.solvers.projected import ProjectedGradient
 from kernelweave.solvers.reduced import ReducedGradient
 from kernelweave.solvers.result import Record, Result
+from kernelweave.solvers.verification import verify
 
 SOLVERS: tuple[type[Solver], ...] = (
     Newton,

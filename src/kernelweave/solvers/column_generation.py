@@ -89,7 +89,7 @@ class ColumnGeneration(Solver):
             weights = np.zeros(n_kernels)
             weights[working] = result.eta
             before = walk.certificate.gap
-            point, h = _evaluated(walk, weights, result.proof)
+            point, h = _evaluated(walk, weights, result.proof.coef)
             if walk.certificate.gap >= before and result.stopped != "converged":
                 return "stalled"
             if working.size > LARGE:  # forget only then: what leaves too early comes back, and may go round

@@ -127,7 +127,7 @@ class Walk:
         machine = p.learner.solve(self.matrix(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
         self._coef = machine.coef
         images = p.bank.images(machine.coef) if self._images else None
-        h = p.bank.energies(machine.coef) if images is None else _energies(machine.coef, images)
+        h = p.bank.energies(machine.coef) if images is None else energies(machine.coef, images)
         ceiling = h + machine.energy_slack(p.bank.errors)
         _require_psd(p.bank, machine, ceiling)
         slack = machine.rounding(eta, p.bank.errors)
@@ -167,38 +167,14 @@ class Walk:
             self.best.eta,
             self.best.machine,
             self.certificate,
-            self._lower.point.coef,
+            self._lower.point,
             tuple(self.history),
             reason,
         )
 
 
-def verify(p: Problem, exact: GramStack, result: Result) -> tuple[Machine, Certificate]:
-    """Draw the certificate of a result from other, more exact Gram matrices.
-
-    One pass: no machine is solved. Rounding in storage then plays no part in the bounds. Returns the machine
-    with its values for those matrices, and the certificate.
-    """
-    eta, errors = result.eta, exact.errors
-    coefs = [result.machine.coef]
-    if not np.array_equal(result.proof, coefs[0]):
-        coefs.append(result.proof)
-    columns = np.hstack([v.reshape(v.shape[0], -1) for v in coefs])
-    sides = np.split(exact.images(np.ascontiguousarray(columns)), len(coefs), axis=2)
-    images = [side.reshape(-1, *v.shape) for side, v in zip(sides, coefs, strict=True)]
-    machines = [
-        p.learner.measure(np.tensordot(eta, side, axes=1), v, p.y, p.weight)
-        for side, v in zip(images, coefs, strict=True)
-    ]
-    upper = p.geometry.value(eta) + machines[0].primal + machines[0].rounding(eta, errors)
-    lower = max(
-        m.linear - p.geometry.conjugate(_energies(v, side) + m.energy_slack(errors))
-        for m, v, side in zip(machines, coefs, images, strict=True)
-    )
-    return machines[0], Certificate(upper, min(lower, upper))
-
-
-def _energies(coef: AnyArray, images: AnyArray) -> Vector:
+def energies(coef: AnyArray, images: AnyArray) -> Vector:
+    """Return ½ tr(V'K_mV) for every m, given the images K_m V."""
     return np.asarray(0.5 * images.reshape(images.shape[0], -1) @ coef.ravel())
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._typing import Vector
 from kernelweave.learners.machine import Machine
+from kernelweave.solvers.bounds import DualPoint
 from kernelweave.solvers.certificate import Certificate
 
 
@@ -26,14 +27,14 @@ class Record:
 class Result:
     """Weights, machine and the certificate that holds for them.
 
-    ``proof`` are the coefficients whose dual value is the certificate's lower bound: a mixture of those of
-    all machines solved, each of which has a record in ``history``.
+    ``proof`` is the dual point whose value is the certificate's lower bound: a mixture of those of all
+    machines solved, each of which has a record in ``history``.
     """
 
     eta: Vector
     machine: Machine
     certificate: Certificate
-    proof: AnyArray = field(repr=False)
+    proof: DualPoint = field(repr=False)
     history: tuple[Record, ...] = field(repr=False)
     stopped: str
 

@@ -1,0 +1,63 @@
+"""The certificate of the kernels themselves, for a result on kernels that storing has rounded."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.gram.protocol import GramStack, KnowsRounding
+from kernelweave.learners.machine import Machine
+from kernelweave.solvers.certificate import Certificate
+from kernelweave.solvers.problem import Problem, energies
+from kernelweave.solvers.result import Result
+
+
+class ExactGrams(GramStack, Protocol):
+    """Kernels as they are, which can be summed up without being held."""
+
+    def image(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        """Return K(eta) V."""
+        ...
+
+
+def verify(p: Problem, exact: ExactGrams, result: Result, tol: float = 0.0) -> tuple[Machine, Certificate]:
+    """Draw the certificate of a result from other, more exact Gram matrices; no machine is solved.
+
+    The upper bound takes one product with the kernels that have weight. The lower one is that of the result,
+    less what rounding can have done to it; where that leaves the relative gap above ``tol``, the energies of
+    all kernels are measured anew. Returns the machine with its values for those matrices, and the bounds.
+    """
+    machine = p.learner.measure(
+        exact.image(result.eta, result.machine.coef), result.machine.coef, p.y, p.weight
+    )
+    upper = p.geometry.value(result.eta) + machine.primal + machine.rounding(result.eta, exact.errors)
+    lower = _lowered(p, result)
+    if not Certificate(upper, min(lower, upper)).relative_gap <= tol:
+        lower = max(lower, _measured(p, exact, result))
+    return machine, Certificate(upper, min(lower, upper))
+
+
+def _lowered(p: Problem, result: Result) -> float:
+    """Return the lower bound with energies as large as the originals' may be."""
+    if not isinstance(p.bank, KnowsRounding):
+        return -np.inf
+    h = result.proof.h + p.bank.energy_errors(result.proof.coef)
+    return float(result.proof.g - p.geometry.conjugate(h)) if np.isfinite(h).all() else -np.inf
+
+
+def _measured(p: Problem, exact: ExactGrams, result: Result) -> float:
+    """Return the better lower bound of the machine's coefficients and of the proof's, in one pass."""
+    coefs = [result.machine.coef]
+    if not np.array_equal(result.proof.coef, coefs[0]):
+        coefs.append(result.proof.coef)
+    columns = np.hstack([v.reshape(v.shape[0], -1) for v in coefs])
+    sides = np.split(exact.images(np.ascontiguousarray(columns)), len(coefs), axis=2)
+    return max(_bound(p, exact, v, side) for v, side in zip(coefs, sides, strict=True))
+
+
+def _bound(p: Problem, exact: ExactGrams, coef: AnyArray, images: AnyArray) -> float:
+    machine = p.learner.measure(np.zeros_like(coef), coef, p.y, p.weight)
+    h = energies(coef, images) + machine.energy_slack(exact.errors)
+    return float(machine.linear - p.geometry.conjugate(h))
