@@ -7,7 +7,8 @@ proximal steps promise. Its answer is accurate, not exact.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -58,10 +59,12 @@ def minimise(
     n_constraints: int = 0,
     cap: float = np.inf,
     keep_mass: bool = False,
+    tolerance: float = TOLERANCE,
 ) -> Solution:
     """Return argmin of x'Hx/2 - b'x + penalty(x) over {0 <= x <= cap, c(x) <= 0}.
 
-    Start strictly inside; ``keep_mass`` adds the constraint sum x = 1.
+    Start strictly inside; ``keep_mass`` adds the constraint sum x = 1. ``tolerance`` is that of the gap,
+    relative to the largest slope.
 
     Notes
     -----
@@ -83,7 +86,7 @@ def minimise(
         )
         slope = H @ x - b + local.slope - system.pull(u) + level
         gap, error = float(v @ u), float(np.abs(slope) @ x) + system.violation
-        if gap <= TOLERANCE and (error <= ERROR_TOLERANCE or gap <= STALLED):
+        if gap <= tolerance and (error <= max(tolerance, ERROR_TOLERANCE) or gap <= STALLED):
             break
         condensed = system.condense(H + local.curvature)
         if condensed is None:
@@ -131,7 +134,7 @@ class _System:
         dx, du = condensed.solve(self._fold(pull) - slope, gaps)
         rise = 0.0
         if self.surplus is not None:
-            ones, du_ones = condensed.solve(np.ones_like(dx), np.zeros_like(gaps))
+            ones, du_ones = condensed.ones
             rise = (float(dx.sum()) + self.surplus) / float(ones.sum())
             dx, du = dx - rise * ones, du - rise * du_ones
         # Rooms of bounds follow x. Those of constraints follow their multipliers: near the optimum their
@@ -146,12 +149,14 @@ class _System:
         k = self._n_bounds
         stiffness = self.u / self.v
         moderate = np.minimum(stiffness[k:], np.diagonal(H).max())
-        A = H + self.gradients.T @ (moderate[:, None] * self.gradients)
+        A = H + self.gradients.T @ (moderate[:, None] * self.gradients) if moderate.size else H.copy()
         A[np.diag_indices(len(A))] += self._fold(stiffness[:k], sign=1.0)
         inverse = _cholesky(A)
         if inverse is None:
             return None
         steep = stiffness[k:] > moderate
+        if not steep.any():  # nothing is left to be put beside it
+            return _Condensed(self.gradients, stiffness[k:], moderate, steep, inverse)
         reach = inverse(self.gradients[steep].T)
         excess = (stiffness[k:] - moderate)[steep]
         small = _cholesky(self.gradients[steep] @ reach + np.diag(1.0 / excess))
@@ -186,11 +191,19 @@ class _Condensed:
     moderate: Vector
     steep: NDArray[np.bool_]
     inverse: Solve  # of the large matrix
-    reach: Matrix  # the inverse times the steep constraints
-    small: Solve
+    reach: Matrix = field(default_factory=lambda: np.zeros((0, 0)))  # the inverse times the steep constraints
+    small: Solve = np.zeros_like
+
+    @cached_property
+    def ones(self) -> tuple[Vector, Vector]:
+        """What moving all weights alike takes."""
+        n_constraints, n = self.C.shape
+        return self.solve(np.ones(n), np.zeros(n_constraints))
 
     def solve(self, r: Vector, gaps: Vector) -> tuple[Vector, Vector]:
         """Return dx and du."""
+        if not self.stiffness.size:
+            return self.inverse(r), np.zeros(0)
         dx, steep = self.inverse(r + (self.moderate * gaps) @ self.C), self.steep
         if not steep.any():
             return dx, self.stiffness * (self.C @ dx - gaps)

@@ -1,8 +1,9 @@
 """An exact quadratic program on the capped simplex: min x'Ax/2 - b'x, sum x = 1, 0 <= x <= cap.
 
 Active sets: the weights at 0 and at the cap are fixed, the free ones solve a linear system. First all
-misplaced weights change sets at once, which from a good start takes a handful of systems. If that
-cycles, an interior point names the sets; what it leaves in doubt a feasible descent settles one by one.
+misplaced weights change sets at once, which from a good start takes a handful of systems. From a bad one,
+or if it cycles, an interior point names the sets: a rough one, then an accurate one. What that leaves in
+doubt a feasible descent settles one by one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ RIDGES = (1e-11, 1e-9, 1e-7, 1e-5, 1e-3)
 RIDGE_FLOOR = 1e-8  # of the largest curvature, for kernels that have none themselves
 OPTIMALITY = 1e-13  # a multiplier this small, relative to the slopes, has no sign
 MAX_EXCHANGES = 12  # block exchanges settle in fewer or cycle
+PATIENCE = 3  # exchanges in a row after which no fewer weights are misplaced
+FAR, MANY = 0.3, 10  # more than this share, and number, of the weights misplaced: no start to settle from
+ROUGH = 1e-6  # a gap of the interior point that tells most bounds
 
 ON_SIMPLEX = 1e-9  # of the mass, for rounding
 
@@ -68,10 +72,13 @@ def minimise(A: Matrix, b: Vector, cap: float, start: Vector) -> Vector:
     if settled:
         return x
     even = np.full(len(b), 1.0 / len(b))
-    near = _interior.minimise(A, b, even, cap=problem.cap, keep_mass=True)
-    at_zero, at_cap = near.x == 0.0, problem.cap - near.x < near.at_cap
-    x, settled = problem.exchange(np.where(at_zero, AT_ZERO, np.where(at_cap, AT_CAP, FREE)))
-    return x if settled else problem.descend(project(near.x, min(cap, 1.0)))
+    for tolerance in (ROUGH, _interior.TOLERANCE):
+        near = _interior.minimise(A, b, even, cap=problem.cap, keep_mass=True, tolerance=tolerance)
+        at_zero, at_cap = near.x == 0.0, problem.cap - near.x < near.at_cap
+        x, settled = problem.exchange(np.where(at_zero, AT_ZERO, np.where(at_cap, AT_CAP, FREE)))
+        if settled:
+            return x
+    return problem.descend(project(near.x, min(cap, 1.0)))
 
 
 class Stationary(NamedTuple):
@@ -100,15 +107,19 @@ class CappedQuadratic:
 
     def exchange(self, state: States) -> tuple[Vector, bool]:
         """Move all misplaced weights at once until none is; tell whether that settled."""
-        x = self._bounds(state)
+        x, fewest, idle = self._bounds(state), int(max(FAR * len(self.b), MANY)) + 1, PATIENCE - 1
         for _ in range(MAX_EXCHANGES):
             if not np.any(state == FREE):
-                return x, False
+                break
             x, surplus = self.stationary(state)
             new = np.where(state == FREE, self.states(x), self._kept(state, surplus))
-            if np.array_equal(new, state):
+            misplaced = int(np.count_nonzero(new != state))
+            if misplaced == 0:
                 return x, True
-            state = new
+            idle = 0 if misplaced < fewest else idle + 1
+            if idle == PATIENCE:
+                break
+            state, fewest = new, min(fewest, misplaced)
         return x, False
 
     def descend(self, x: Vector) -> Vector:
