@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from kernelweave import _core
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.program import DualProgram
@@ -131,7 +132,10 @@ def solve_psd(A: AnyArray, B: AnyArray) -> AnyArray:
     for ridge in (least, 30.0 * least, 1000.0 * least):  # rounding may have made A indefinite
         np.fill_diagonal(A, diagonal + A.dtype.type(ridge * scale))
         try:
-            return np.asarray(cho_solve(cho_factor(A, lower=True, check_finite=False), B, check_finite=False))
+            # Symmetric, so its transpose is the same matrix in the order that LAPACK overwrites.
+            factor = cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+            return np.asarray(cho_solve(factor, B, check_finite=False))
         except LinAlgError:
-            continue
+            _core.mirror(A)  # what it had overwritten is the other triangle
+    np.fill_diagonal(A, diagonal)
     return np.asarray(np.linalg.lstsq(A, B, rcond=least)[0])
