@@ -141,8 +141,8 @@ def test_newton_needs_few_machines():
         Ks, y = random_problem(seed)
         for geometry in (Simplex(), BoxSimplex(theta=0.3), LpBall(1.1), ElasticNetBall(0.5)):
             counts.append(Newton(tol=1e-6).solve(DenseGrams(tuple(Ks)), y, Hinge(1.0), geometry).n_iter)
-    assert max(counts) <= 25
-    assert np.median(counts) <= 12
+    assert max(counts) <= 9
+    assert np.median(counts) <= 6
 
 
 @pytest.mark.parametrize("centre", [True, False])

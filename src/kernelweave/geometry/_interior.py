@@ -40,6 +40,14 @@ Describe: TypeAlias = Callable[[Vector, Vector], Boundary]
 Solve: TypeAlias = Callable[[Vector], Vector]
 
 
+class Walked(NamedTuple):
+    """Where the method stands: rooms, their multipliers, and that of the mass."""
+
+    v: Vector
+    u: Vector
+    level: float
+
+
 class Solution(NamedTuple):
     """A nearly optimal point, and the multipliers of its cap relative to the largest slope.
 
@@ -48,6 +56,7 @@ class Solution(NamedTuple):
 
     x: Vector
     at_cap: Vector
+    walked: Walked
 
 
 def minimise(
@@ -60,11 +69,12 @@ def minimise(
     cap: float = np.inf,
     keep_mass: bool = False,
     tolerance: float = TOLERANCE,
+    walked: Walked | None = None,
 ) -> Solution:
     """Return argmin of x'Hx/2 - b'x + penalty(x) over {0 <= x <= cap, c(x) <= 0}.
 
     Start strictly inside; ``keep_mass`` adds the constraint sum x = 1. ``tolerance`` is that of the gap,
-    relative to the largest slope.
+    relative to the largest slope. Goes on from where it had ``walked`` to on the same problem.
 
     Notes
     -----
@@ -78,6 +88,8 @@ def minimise(
     n_bounds = 2 * n if cap < np.inf else n
     u, level = np.ones(n_bounds + n_constraints), 0.0
     v = np.maximum(_rooms(start, cap, describe(start, u[n_bounds:])), SMALLEST_ROOM)
+    if walked is not None:
+        v, u, level = walked
     for _ in range(MAX_ITER):
         x = v[:n]
         local = describe(x, u[n_bounds:])
@@ -99,7 +111,7 @@ def minimise(
         v, u = np.maximum(v + length * step.v, TINY), np.maximum(u + length * step.u, TINY)
         level += length * step.level
     at_cap = u[n:n_bounds] if cap < np.inf else np.zeros(n)
-    return Solution(np.where(v[:n] < u[:n], 0.0, v[:n]), at_cap)
+    return Solution(np.where(v[:n] < u[:n], 0.0, v[:n]), at_cap, Walked(v, u, level))
 
 
 class _Step(NamedTuple):

@@ -68,14 +68,18 @@ def minimise(A: Matrix, b: Vector, cap: float, start: Vector) -> Vector:
         if pair is None:
             return start.copy()
         state[pair] = FREE
-    x, settled = problem.exchange(state)
+    x, settled = problem.exchange(state, int(max(FAR * len(b), MANY)))
     if settled:
         return x
-    even = np.full(len(b), 1.0 / len(b))
+    even, walked = np.full(len(b), 1.0 / len(b)), None
     for tolerance in (ROUGH, _interior.TOLERANCE):
-        near = _interior.minimise(A, b, even, cap=problem.cap, keep_mass=True, tolerance=tolerance)
+        near = _interior.minimise(
+            A, b, even, cap=problem.cap, keep_mass=True, tolerance=tolerance, walked=walked
+        )
+        walked = near.walked
         at_zero, at_cap = near.x == 0.0, problem.cap - near.x < near.at_cap
-        x, settled = problem.exchange(np.where(at_zero, AT_ZERO, np.where(at_cap, AT_CAP, FREE)))
+        state = np.where(at_zero, AT_ZERO, np.where(at_cap, AT_CAP, FREE))
+        x, settled = problem.exchange(state, len(b))
         if settled:
             return x
     return problem.descend(project(near.x, min(cap, 1.0)))
@@ -105,9 +109,12 @@ class CappedQuadratic:
         """Return which weights sit at a bound."""
         return np.where(x <= 0.0, AT_ZERO, np.where(x >= self.cap, AT_CAP, FREE))
 
-    def exchange(self, state: States) -> tuple[Vector, bool]:
-        """Move all misplaced weights at once until none is; tell whether that settled."""
-        x, fewest, idle = self._bounds(state), int(max(FAR * len(self.b), MANY)) + 1, PATIENCE - 1
+    def exchange(self, state: States, most: int) -> tuple[Vector, bool]:
+        """Move all misplaced weights at once until none is; tell whether that settled.
+
+        With more than ``most`` misplaced in the first round it is not tried.
+        """
+        x, fewest, idle = self._bounds(state), most + 1, PATIENCE - 1
         for _ in range(MAX_EXCHANGES):
             if not np.any(state == FREE):
                 break

@@ -1,0 +1,65 @@
+"""Newton's model of the weights is exact where the value falls like 1/x."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from kernelweave.geometry import BoxSimplex, RidgeSimplex, Simplex
+from kernelweave.solvers.newton import SETTLED, _minimiser
+
+
+def separable(rng):
+    """Return a and c of a value sum of a / (c + x): each kernel has rank one and samples of its own.
+
+    The first four are nearly linear, the last four fall steeply from nothing.
+    """
+    return rng.uniform(0.1, 2.0, 8), np.concatenate([rng.uniform(1, 3, 4), 10.0 ** rng.uniform(-1, 0, 4)])
+
+
+def water_filled(a, c, cap):
+    """Return argmin of that value on the capped simplex: energies a / (c + x)² meet at one level."""
+
+    def weights(level):
+        return np.clip(np.sqrt(a / level) - c, 0.0, cap)
+
+    return weights(brentq(lambda level: weights(level).sum() - 1.0, 1e-12, 1e12, xtol=1e-14, rtol=1e-14))
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("cap", [1.0, 0.3])
+def test_one_model_finds_the_weights_of_kernels_of_rank_one(seed, cap):
+    rng = np.random.default_rng(seed)
+    a, c = separable(rng)
+    eta = np.array([0.3, 0.3, 0.3, 0.1, 0.0, 0.0, 0.0, 0.0])
+    h, H = a / (c + eta) ** 2, np.diag(2.0 * a / (c + eta) ** 3)
+    geometry = Simplex() if cap == 1.0 else BoxSimplex(theta=cap)
+    x = _minimiser(SimpleNamespace(eta=eta, h=h), H, geometry, seen=geometry.conjugate(h))
+    best = water_filled(a, c, cap)
+
+    def value(x):
+        return float((a / (c + x)).sum())
+
+    parabola = geometry.model_step(eta, h, H)
+    assert x.sum() == pytest.approx(1.0)
+    assert value(x) - value(best) <= 0.1 * (value(parabola) - value(best))  # which ends too soon
+
+
+def test_a_single_growing_kernel_is_met_in_one_step():
+    # The first kernel has nothing and should have 0.2; the other stays linear.
+    eta, c, a = np.array([0.0, 1.0]), 0.05, 1.0
+    level = a / (c + 0.2) ** 2
+    h, H = np.array([a / c**2, level]), np.diag([2.0 * a / c**3, 0.0])
+    x = _minimiser(SimpleNamespace(eta=eta, h=h), H, Simplex(), seen=float(h.max()))
+    assert x[0] == pytest.approx(0.2, rel=2.0 * SETTLED)
+    assert Simplex().model_step(eta, h, H)[0] < 0.03  # where a parabola ends
+
+
+def test_a_penalty_larger_than_the_energies_is_no_trouble():
+    geometry, h = RidgeSimplex(theta=1e-3), np.array([1e-3, 2e-3, 0.0])
+    assert geometry.conjugate(h) < 0.0
+    eta = np.full(3, 1.0 / 3)
+    x = _minimiser(SimpleNamespace(eta=eta, h=h), np.diag([1e-3, 1e-3, 0.0]), geometry, geometry.conjugate(h))
+    assert np.isfinite(x).all()
+    assert x.sum() == pytest.approx(1.0)
