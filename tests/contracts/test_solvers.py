@@ -1,5 +1,7 @@
 """What every solver promises, by table."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.reference.conic import conic_optimum
@@ -202,6 +204,20 @@ def test_kernels_are_read_whole_only_where_rounding_hides_the_rest(C, geometry, 
         assert loose.lower <= tight.lower
         assert loose.upper == tight.upper
         assert loose.relative_gap <= 1e-3
+
+
+def test_energies_of_mixtures_are_measured_before_they_prove_anything():
+    Ks, y = random_problem(0, n=60, M=6)
+    stack = PackedGrams.pack([MatrixSource(Ks)], 6, 60, "float32", True)
+    problem = solvers.Problem(stack, y, Hinge(1.0), Simplex())
+    result = Newton(tol=1e-4).run(problem)
+    proof = result.proof.towards(result.proof, 0.5)
+    assert proof.mixed
+    wrong = replace(result, proof=replace(proof, h=0.0 * proof.h))  # as if kernels were indefinite
+    _, certificate = solvers.verify(problem, DenseGrams(tuple(Ks)), wrong, tol=1e-3)
+    optimum = conic_optimum(Ks, y, ("hinge", 1.0), ("simplex",)).value
+    assert certificate.lower <= optimum * (1 + 1e-8)
+    assert certificate.relative_gap <= 1e-3
 
 
 def test_a_warm_start_saves_machines(problem):

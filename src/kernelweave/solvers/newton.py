@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry.fenchel import fenchel_young_gap
-from kernelweave.geometry.protocol import Models, Polyhedral, Reweights
+from kernelweave.geometry.protocol import Models, Polyhedral, Reweights, WeightGeometry
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.block import block_norms
 from kernelweave.solvers.cutting_plane import CuttingPlane
@@ -20,6 +20,13 @@ SUFFICIENT = 1e-4
 SHORTEST = 2.0**-10
 # Where a full step went too far the next one goes this many times as far as was good.
 GROWTH = 4.0
+# As long as the best weights for the energies see this many times the energy of the present ones, most of the
+# curvature along the ray of the weights is taken out of the parabola.
+FAR, STRAIGHT = 3.0, 0.8
+# The first step leaps only where the value falls like this power of the weights together; 2 is 1/x.
+STEEP = 1.5
+# A parabola's step was too short if this share of its slope was left at its end.
+SHORT = 0.2
 # The model's minimiser has settled when a round moves it by this share of the step; at most so many rounds.
 SETTLED, ROUNDS = 0.02, 8
 # What is believed of energies that grow: at most four times as large.
@@ -38,7 +45,8 @@ class Newton(Solver):
 
     h are the energies (minus the gradient of the machine's optimal value) and H its Hessian with the
     support held, from the free support vectors. S turns the parabola into one through the values of energies
-    that fall like 1/x², as those of growing kernels do. A line search makes every step a descent.
+    that fall like 1/x², as those of growing kernels do; where such a step fails, the parabola itself (S = I)
+    leads on, with a line search that makes every step a descent.
 
     Parameters
     ----------
@@ -71,6 +79,7 @@ class Newton(Solver):
         assert isinstance(geometry, Models)
         point = walk.visit(eta)
         damping, failures, idle, stride = 0.0, 0, 0, 1.0
+        leaps, doubted, steps = False, False, 0
         while not walk.finished:
             if _machine_is_the_bottleneck(walk, point):
                 before = point.machine.gap
@@ -80,11 +89,16 @@ class Newton(Solver):
                     return "stalled"
                 continue
             H = _curvature(walk, point)
-            if damping:
-                target = geometry.model_step(point.eta, point.h, _damped(H, damping))
-            else:
+            leaps, steps = leaps if steps else _steepness(H, point) >= STEEP, steps + 1
+            reached, length = None, 1.0
+            if leaps and not damping:
                 target = _minimiser(point, H, geometry, seen=geometry.conjugate(point.h))
-            reached, length = _search(walk, point, target, stride)
+                reached = _tried(walk, point, target)
+                doubted = reached is None
+            if reached is None:
+                B = _damped(H, damping) if damping else _straightened(H, point, geometry)
+                reached, length = _search(walk, point, geometry.model_step(point.eta, point.h, B), stride)
+                leaps = not doubted or (length == 1.0 and _is_short(point, reached))
             if reached is not None:
                 damping = 0.0 if length == 1.0 else damping
                 stride = min(1.0, GROWTH * length)
@@ -109,6 +123,27 @@ def _curvature(walk: Walk, point: Point) -> Matrix:
 
 def _damped(H: Matrix, damping: float) -> Matrix:
     return np.asarray(H + damping * float(np.trace(H)) / H.shape[0] * np.eye(H.shape[0]))
+
+
+def _steepness(H: Matrix, point: Point) -> float:
+    """Return the power by which energies fall as all weights grow: 2 for hard margins, 0 if they stay."""
+    return float(point.eta @ H @ point.eta) / max(float(point.eta @ point.h), np.finfo(float).tiny)
+
+
+def _straightened(H: Matrix, point: Point, geometry: WeightGeometry) -> Matrix:
+    r"""Take the curvature along the ray of eta out of H while the optimum is far.
+
+    Where all margins are hard the machine's value f is homogeneous of degree -1 in eta: like 1/x, towards
+    whose minimum Newton's steps only grow x by half. 1/f is concave instead, and its Newton model has the
+    curvature H - (H eta)(H eta)' / (eta'H eta). With bounded coefficients f falls like c + s^-d along
+    the ray, and as much is taken out as d says.
+    """
+    h, bent = point.h, np.asarray(H @ point.eta)
+    slope, curve = float(point.eta @ h), float(point.eta @ bent)
+    if slope <= 0.0 or curve <= 0.0 or geometry.conjugate(h) < FAR * slope:
+        return H
+    degree = float(np.clip(curve / slope - 1.0, 0.0, 1.0))
+    return np.asarray(H - STRAIGHT * degree / curve * np.outer(bent, bent))
 
 
 def _minimiser(point: Point, H: Matrix, geometry: Models, seen: float) -> Vector:
@@ -144,11 +179,32 @@ def _machine_is_the_bottleneck(walk: Walk, point: Point) -> bool:
     return point.machine.gap > weights_gap and point.machine.relative_gap > 0.1 * walk.tol
 
 
+def _tried(walk: Walk, point: Point, target: Vector) -> Point | None:
+    """Return the point at the target if the objective falls enough on the way there."""
+    promised = _promised(walk, point, target)
+    if promised <= 0.0:
+        return None
+    trial = walk.visit(target)
+    enough = trial.upper <= point.upper - SUFFICIENT * promised
+    return trial if enough or walk.finished else None
+
+
+def _is_short(point: Point, reached: Point | None) -> bool:
+    if reached is None:
+        return False
+    move = reached.eta - point.eta
+    return float(reached.h @ move) > SHORT * float(point.h @ move)
+
+
+def _promised(walk: Walk, point: Point, target: Vector) -> float:
+    """Return what the slope promises of a step to the target."""
+    geometry = walk.problem.geometry
+    return float(point.h @ (target - point.eta)) + geometry.value(point.eta) - geometry.value(target)
+
+
 def _search(walk: Walk, point: Point, target: Vector, stride: float) -> tuple[Point | None, float]:
     """Try this share of the full step, then shorter ones, until the objective falls enough."""
-    geometry = walk.problem.geometry
-    move = target - point.eta
-    promised = float(point.h @ move) + geometry.value(point.eta) - geometry.value(target)
+    move, promised = target - point.eta, _promised(walk, point, target)
     if promised <= 0.0 or not move.any():
         return None, 0.0
     length = stride

@@ -41,10 +41,15 @@ def verify(p: Problem, exact: ExactGrams, result: Result, tol: float = 0.0) -> t
 
 def _lowered(p: Problem, result: Result) -> float:
     """Return the lower bound with energies as large as the originals' may be."""
-    if not isinstance(p.bank, KnowsRounding):
+    bank, proof = p.bank, result.proof
+    if not isinstance(bank, KnowsRounding):
         return -np.inf
-    h = result.proof.h + p.bank.energy_errors(result.proof.coef)
-    return float(result.proof.g - p.geometry.conjugate(h)) if np.isfinite(h).all() else -np.inf
+    errors = bank.energy_errors(proof.coef)
+    if not np.isfinite(errors).all():
+        return -np.inf
+    if proof.mixed:  # rounding may have given the stored kernels negative eigenvalues: measured, not mixed
+        return _bound(p, p.bank, proof.coef, p.bank.energies(proof.coef) + errors)
+    return float(proof.g - p.geometry.conjugate(proof.h + errors))
 
 
 def _measured(p: Problem, exact: ExactGrams, result: Result) -> float:
@@ -54,10 +59,10 @@ def _measured(p: Problem, exact: ExactGrams, result: Result) -> float:
         coefs.append(result.proof.coef)
     columns = np.hstack([v.reshape(v.shape[0], -1) for v in coefs])
     sides = np.split(exact.images(np.ascontiguousarray(columns)), len(coefs), axis=2)
-    return max(_bound(p, exact, v, side) for v, side in zip(coefs, sides, strict=True))
+    return max(_bound(p, exact, v, energies(v, side)) for v, side in zip(coefs, sides, strict=True))
 
 
-def _bound(p: Problem, exact: ExactGrams, coef: AnyArray, images: AnyArray) -> float:
+def _bound(p: Problem, grams: GramStack, coef: AnyArray, h: Vector) -> float:
+    """Return the dual value of coefficients with these energies, less what arithmetic rounds."""
     machine = p.learner.measure(np.zeros_like(coef), coef, p.y, p.weight)
-    h = energies(coef, images) + machine.energy_slack(exact.errors)
-    return float(machine.linear - p.geometry.conjugate(h))
+    return float(machine.linear - p.geometry.conjugate(h + machine.energy_slack(grams.errors)))
