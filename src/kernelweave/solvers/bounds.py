@@ -15,13 +15,12 @@ from kernelweave.geometry.protocol import WeightGeometry
 class DualPoint:
     """Coefficients v = α∘y with g(α), and energies that h(α) does not exceed.
 
-    Those of a ``mixed`` point are mixtures too, which hold for kernels without negative eigenvalues only.
+    Energies of a mixture are mixtures too, which is right for kernels without negative eigenvalues only.
     """
 
     coef: AnyArray
     g: float
     h: Vector
-    mixed: bool = False
 
     def towards(self, other: DualPoint, t: float) -> DualPoint:
         """Return the mixture: g is concave and h convex in α, so mixed values bound those of mixed α."""
@@ -29,7 +28,6 @@ class DualPoint:
             (1.0 - t) * self.coef + t * other.coef,
             (1.0 - t) * self.g + t * other.g,
             (1.0 - t) * self.h + t * other.h,
-            mixed=True,
         )
 
 

@@ -47,9 +47,10 @@ def _lowered(p: Problem, result: Result) -> float:
     errors = bank.energy_errors(proof.coef)
     if not np.isfinite(errors).all():
         return -np.inf
-    if proof.mixed:  # rounding may have given the stored kernels negative eigenvalues: measured, not mixed
-        return _bound(p, p.bank, proof.coef, p.bank.energies(proof.coef) + errors)
-    return float(proof.g - p.geometry.conjugate(proof.h + errors))
+    if np.array_equal(proof.coef, result.machine.coef):
+        return float(proof.g - p.geometry.conjugate(proof.h + errors))
+    # A mixture: as rounding may have given the stored kernels negative eigenvalues, it is measured.
+    return _bound(p, p.bank, proof.coef, p.bank.energies(proof.coef) + errors)
 
 
 def _measured(p: Problem, exact: ExactGrams, result: Result) -> float:
