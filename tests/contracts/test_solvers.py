@@ -219,6 +219,20 @@ def test_energies_of_mixtures_are_measured_before_they_prove_anything():
     assert certificate.relative_gap <= 1e-3
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_cutting_plane_proves_holds_for_the_kernels_themselves(seed):
+    rng = np.random.default_rng(seed)
+    Ks = [np.outer(x, x) for x in rng.normal(size=(3, 40))]  # once rounded, they are indefinite
+    y = np.where(np.arange(40) % 2, 1.0, -1.0)
+    stack = PackedGrams.pack([MatrixSource(Ks)], 3, 40, "float32", True)
+    problem = solvers.Problem(stack, y, Hinge(100.0), Simplex())
+    result = solvers.CuttingPlane(tol=1e-5, max_iter=30).run(problem)
+    _, certificate = solvers.verify(problem, DenseGrams(tuple(Ks)), result, tol=1e-3)
+    optimum = conic_optimum(Ks, y, ("hinge", 100.0), ("simplex",)).value
+    assert certificate.lower <= optimum * (1 + 1e-7)
+    assert optimum <= certificate.upper * (1 + 1e-7)
+
+
 def test_a_warm_start_saves_machines(problem):
     Ks, y = problem
     bank = DenseGrams(tuple(Ks))

@@ -23,12 +23,14 @@ GROWTH = 4.0
 # As long as the best weights for the energies see this many times the energy of the present ones, most of the
 # curvature along the ray of the weights is taken out of the parabola.
 FAR, STRAIGHT = 3.0, 0.8
-# The first step leaps only where the value falls like this power of the weights together; 2 is 1/x.
+# The first step leaps only where energies fall like this power of all weights together (2: a value like 1/x).
 STEEP = 1.5
 # A parabola's step was too short if this share of its slope was left at its end.
 SHORT = 0.2
 # The model's minimiser has settled when a round moves it by this share of the step; at most so many rounds.
 SETTLED, ROUNDS = 0.02, 8
+# Where the model's minimiser is dear, so many rounds; and none where u is known this well already.
+FEW, ALIKE = 3, 0.05
 # What is believed of energies that grow: at most four times as large.
 LEAST = -0.5
 # Energies below this share of the largest are as good as none.
@@ -147,22 +149,25 @@ def _straightened(H: Matrix, point: Point, geometry: WeightGeometry) -> Matrix:
 
 
 def _minimiser(point: Point, H: Matrix, geometry: Models, seen: float) -> Vector:
-    """Return the weights x where the model with energies h_m / (1 + u_m)², u = H(x - eta) / 2h, is least.
+    """Return the weights x that a model with energies h_m / (1 + u_m)², u = H(x - eta) / 2h, leads to.
 
     They have the value and the slope of the true ones at eta, and are the true ones where a kernel of rank
     one grows, or all weights grow together while all margins are hard: the machine's value then falls like
     1/x, and a parabola ends when x has grown by half. Chords of these energies are slopes of a parabola with
-    curvature S H S, S² = (1 + u/2) / (1 + u)²: its minimiser tells u, and is sought again until it settles.
+    curvature S H S, S² = (1 + u/2) / (1 + u)², if H is diagonal or u the same for all kernels, and nearly so
+    otherwise. Its minimiser tells u, and is sought again until it settles.
     """
     eta, h = point.eta, point.h
     floor = np.maximum(h, max(NOTHING * float(h.max()), np.finfo(float).tiny))
     # At first as if the energy that the best weights for h have ``seen`` came down to what eta sees.
-    u = np.full_like(h, (max(seen / float(eta @ floor), 1.0)) ** 0.5 - 1.0)
+    u = np.full_like(h, max(seen / float(eta @ floor), 1.0) ** 0.5 - 1.0)
     x = geometry.model_step(eta, h, _chord(H, u))
-    for _ in range(ROUNDS):
-        u = np.maximum(0.5 * (H @ (x - eta)) / floor, LEAST)
+    for _ in range(ROUNDS if isinstance(geometry, Polyhedral) else FEW):
+        known, u = u, np.maximum(0.5 * (H @ (x - eta)) / floor, LEAST)
+        if float(np.abs(u - known).max()) <= ALIKE:
+            break
         chord = _chord(H, u)
-        # The same parabola seen from x, so that the search for its minimiser starts there.
+        # The same parabola seen from x: active sets are sought from those of x.
         before, x = x, geometry.model_step(x, h - chord @ (x - eta), chord)
         if float(np.abs(x - before).sum()) <= SETTLED * float(np.abs(x - eta).sum()):
             break

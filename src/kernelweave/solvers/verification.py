@@ -35,7 +35,7 @@ def verify(p: Problem, exact: ExactGrams, result: Result, tol: float = 0.0) -> t
     upper = p.geometry.value(result.eta) + machine.primal + machine.rounding(result.eta, exact.errors)
     lower = _lowered(p, result)
     if not Certificate(upper, min(lower, upper)).relative_gap <= tol:
-        lower = max(lower, _measured(p, exact, result))
+        lower = max(_measured(p, exact, result), lower)
     return machine, Certificate(upper, min(lower, upper))
 
 
@@ -47,7 +47,7 @@ def _lowered(p: Problem, result: Result) -> float:
     errors = bank.energy_errors(proof.coef)
     if not np.isfinite(errors).all():
         return -np.inf
-    if np.array_equal(proof.coef, result.machine.coef):
+    if not errors.any() or np.array_equal(proof.coef, result.machine.coef):
         return float(proof.g - p.geometry.conjugate(proof.h + errors))
     # A mixture: as rounding may have given the stored kernels negative eigenvalues, it is measured.
     return _bound(p, p.bank, proof.coef, p.bank.energies(proof.coef) + errors)
