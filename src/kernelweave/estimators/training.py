@@ -99,9 +99,9 @@ def train(
 ) -> tuple[Result, GramBank]:
     """Solve on the stored kernels; if storing rounded them, draw the certificate from the kernels themselves.
 
-    One exact pass does that. If rounding has kept the gap open, the walk goes on in float64 from where it
-    stands. Starts from ``near``, the solution of a similar problem or a guess, if given. Returns the result
-    and the bank its machine belongs to.
+    `verify` reads those with weight again, and the others where it has to. If rounding has kept the gap open,
+    the walk goes on in float64 from where it stands. Starts from ``near``, the solution of a similar problem
+    or a guess, if given. Returns the result and the bank its machine belongs to.
     """
     tol = solver.tol
     assert tol is not None

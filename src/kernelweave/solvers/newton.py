@@ -144,7 +144,7 @@ def _straightened(H: Matrix, point: Point, geometry: WeightGeometry) -> Matrix:
     slope, curve = float(point.eta @ h), float(point.eta @ bent)
     if slope <= 0.0 or curve <= 0.0 or geometry.conjugate(h) < FAR * slope:
         return H
-    degree = float(np.clip(curve / slope - 1.0, 0.0, 1.0))
+    degree = float(np.clip(_steepness(H, point) - 1.0, 0.0, 1.0))
     return np.asarray(H - STRAIGHT * degree / curve * np.outer(bent, bent))
 
 
