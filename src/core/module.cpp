@@ -111,6 +111,19 @@ void combine(Input<T, 2> packed, Input<double, 1> eta, Output<T, 2> out, int n_t
 }
 
 template <class T>
+void take(Input<T, 2> packed, Input<std::size_t, 1> chosen, Output<T, 2> out, int n_threads) {
+    const std::size_t n_chosen = chosen.shape(0);
+    for (std::size_t a = 1; a < n_chosen; ++a)
+        require(chosen.data()[a - 1] < chosen.data()[a], "take: chosen must ascend");
+    require(n_chosen == 0 || kw::triangle(chosen.data()[n_chosen - 1] + 1) <= packed.shape(1),
+            "take: chosen must lie within the matrices");
+    require(out.shape(0) == packed.shape(0) && out.shape(1) == kw::triangle(n_chosen),
+            "take: out must have one triangle of the chosen rows per kernel");
+    nb::gil_scoped_release release;
+    kw::take<T>(packed.data(), packed.shape(0), packed.shape(1), chosen.data(), n_chosen, out.data(), n_threads);
+}
+
+template <class T>
 void mirror(Output<T, 2> K, int n_threads) {
     require(K.shape(0) == K.shape(1), "mirror: K must be square");
     nb::gil_scoped_release release;
@@ -255,6 +268,8 @@ void bind(nb::module_& m) {
           nb::arg("out").noconvert());
     m.def("combine", &combine<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+    m.def("take", &take<T>, nb::arg("packed").noconvert(), nb::arg("chosen"), nb::arg("out").noconvert(),
+          nb::arg("n_threads") = 1);
     m.def("mirror", &mirror<T>, nb::arg("K").noconvert(), nb::arg("n_threads") = 1);
     m.def("images", &images<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);

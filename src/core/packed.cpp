@@ -112,6 +112,18 @@ void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double
 }
 
 template <class T>
+void take(const T* packed, std::size_t n_kernels, std::size_t stride, const std::size_t* chosen, std::size_t n_chosen,
+          T* out, int n_threads) {
+    parallel_for(n_kernels, n_threads, [&](std::size_t m) {
+        T* place = out + m * triangle(n_chosen);
+        for (std::size_t a = 0; a < n_chosen; ++a) {
+            const T* row = packed + m * stride + triangle(chosen[a]);
+            for (std::size_t b = 0; b <= a; ++b) *place++ = row[chosen[b]];
+        }
+    });
+}
+
+template <class T>
 void images(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
             double* out, int n_threads) {
     const std::size_t stride = triangle(n);
@@ -155,6 +167,8 @@ template void touch<float>(float*, std::size_t, int);
 template void touch<double>(double*, std::size_t, int);
 template void mirror<float>(float*, std::size_t, int);
 template void mirror<double>(double*, std::size_t, int);
+template void take<float>(const float*, std::size_t, std::size_t, const std::size_t*, std::size_t, float*, int);
+template void take<double>(const double*, std::size_t, std::size_t, const std::size_t*, std::size_t, double*, int);
 template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);
 template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int);
 template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, double*, int);

@@ -21,6 +21,11 @@ void pack(const double* K, std::size_t stride, std::size_t start, std::size_t st
 template <class T>
 void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads);
 
+// The rows and columns `chosen`, in ascending order, of every matrix, which are `stride` apart.
+template <class T>
+void take(const T* packed, std::size_t n_kernels, std::size_t stride, const std::size_t* chosen, std::size_t n_chosen,
+          T* out, int n_threads);
+
 // Copy the lower triangle of the n x n matrix K to its upper one.
 template <class T>
 void mirror(T* K, std::size_t n, int n_threads);

@@ -13,7 +13,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.cross import combined
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
-from kernelweave.gram import GramStack, KnowsRounding, LazyGrams, Subsets, store
+from kernelweave.gram import GramStack, KnowsRounding, LazyGrams, StoredStack, Subsets, store
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class GramBank:
     """
 
     fitted: FittedKernels
-    stack: GramStack = field(repr=False)
+    stack: StoredStack = field(repr=False)
     centre: bool = False
     n_threads: int = 1
-    in_float64: Callable[[], GramStack] | None = field(default=None, repr=False)
+    in_float64: Callable[[], StoredStack] | None = field(default=None, repr=False)
     _refined: list[GramBank] = field(default_factory=list, repr=False)
     _refining: Lock = field(default_factory=Lock, repr=False)
 
@@ -45,7 +45,7 @@ class GramBank:
     ) -> GramBank:
         """Compute and store the training Gram matrices of a fitted bank, or only prepare to make them."""
 
-        def stored(precision: str) -> GramStack:
+        def stored(precision: str) -> StoredStack:
             return store(
                 fitted.sources,
                 fitted.n_samples,
@@ -107,6 +107,10 @@ class GramBank:
                 "generation does; use Newton()."
             )
         return self.stack.subset(which)
+
+    def sample(self, rows: Indices) -> StoredStack:
+        """Return all kernels between these samples alone, in memory; rows ascend."""
+        return self.stack.sample(rows)
 
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
         return self.stack.offset(eta, coef)

@@ -19,7 +19,14 @@ from kernelweave.estimators.interrupt import interruptible, watching
 from kernelweave.estimators.parameters import check_count, check_learner, check_number, check_part
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.task import Setting, Solved, Start, Task
-from kernelweave.estimators.training import hold, sharpened, train, warn_if_open, with_defaults
+from kernelweave.estimators.training import (
+    first_guess,
+    hold,
+    sharpened,
+    train,
+    warn_if_open,
+    with_defaults,
+)
 from kernelweave.geometry import WeightGeometry
 from kernelweave.gram import storage
 from kernelweave.solvers import Problem, Progress, Solver
@@ -166,6 +173,8 @@ class MKLModel(KernelEstimator):
             learner = sharpened(learner, self.tol if solver.tol is None else solver.tol)
         learner = self._joint(learner) if y.ndim == 2 else learner
         problem = Problem(task.kernels, y, learner, self._geometry, task.weight)
+        if near is None and self.solver is None:
+            near = first_guess(problem, solver, watching(stop, None))
         result, used = train(task.kernels, problem, solver, watching(stop, progress), near)
         if result.stopped == "interrupted":
             stop.set()

@@ -15,7 +15,7 @@ from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.estimators.task import Start
 from kernelweave.geometry import Projects, Restricts, Reweights, WeightGeometry
-from kernelweave.gram.memory import budget, packed_bytes
+from kernelweave.gram.memory import budget, packed_bytes, sample_size
 from kernelweave.learners import Learner
 from kernelweave.solvers import (
     BlockDescent,
@@ -27,6 +27,7 @@ from kernelweave.solvers import (
     ProjectedGradient,
     Result,
     Solver,
+    guess,
     verify,
 )
 
@@ -88,6 +89,13 @@ def choose(geometry: WeightGeometry, n_kernels: int, tol: float) -> Solver:
         return BlockDescent(relaxation=0.7) if isinstance(geometry, Reweights) else ProjectedGradient()
     quick = isinstance(geometry, Reweights) and getattr(geometry, "settles_quickly", False)
     return BlockDescent(relaxation=0.7) if quick and tol >= LOOSE else Newton()
+
+
+def first_guess(problem: Problem, solver: Solver, progress: Progress) -> Start | None:
+    """Return a start found on some of the samples, None where there are too few for that to pay."""
+    size = sample_size(problem.bank.n_samples, problem.bank.n_kernels)
+    found = guess(problem, solver, size, progress)
+    return None if found is None else Start(*found)
 
 
 def train(

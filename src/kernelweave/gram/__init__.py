@@ -8,7 +8,14 @@ from kernelweave.gram.lazy import LazyGrams
 from kernelweave.gram.local import LazyLocalGrams, LocalGrams, localised
 from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
-from kernelweave.gram.protocol import GramStack, KernelRows, KnowsRounding, Subsets
+from kernelweave.gram.protocol import (
+    GramStack,
+    KernelRows,
+    KnowsRounding,
+    Samples,
+    StoredStack,
+    Subsets,
+)
 from kernelweave.gram.rows import FeatureRows, StoredRows
 from kernelweave.gram.source import Source
 from kernelweave.gram.storage import Storage, storage
@@ -26,9 +33,11 @@ __all__ = [
     "LowRankGrams",
     "MatrixSource",
     "PackedGrams",
+    "Samples",
     "Source",
     "Storage",
     "StoredRows",
+    "StoredStack",
     "Subsets",
     "localised",
     "storage",

@@ -12,7 +12,7 @@ from kernelweave.gram.lazy import LazyGrams
 from kernelweave.gram.low_rank import Basis, LowRankGrams, find_basis, renumbered_bases
 from kernelweave.gram.memory import DOUBLE, SINGLE, budget, human, lazy_bytes, packed_bytes
 from kernelweave.gram.packed import PackedGrams
-from kernelweave.gram.protocol import GramStack
+from kernelweave.gram.protocol import StoredStack
 from kernelweave.gram.source import Source, largest_entries, renumbered
 
 # Rounding to float32 costs up to about 1e-5 of the objective; below this tolerance float64 is needed.
@@ -39,7 +39,7 @@ def store(
     memory_limit: float | None = None,
     n_threads: int = 1,
     lazy: bool = False,
-) -> GramStack:
+) -> StoredStack:
     """Hold the kernels the way their size, the tolerance and the memory limit ask for.
 
     In this order: by reference where matrices exist and float64 is wanted; many samples in few variables by
@@ -124,7 +124,7 @@ def _split(sources: list[Source], max_rank: int) -> tuple[list[Source], list[Bas
 
 def _joined(
     rest: list[Source], bases: list[Basis], n_samples: int, n_kernels: int, limit: int, how: dict[str, Any]
-) -> GramStack:
+) -> StoredStack:
     """Hold some kernels by their bases, and the others packed, or made again where that does not fit."""
     low = np.sort([m for basis in bases for m in basis.kernels])
     others = np.setdiff1d(np.arange(n_kernels), low)
@@ -134,7 +134,7 @@ def _joined(
     sources = renumbered(rest)
     taken = sum(basis.W.nbytes for basis in bases)
     if taken + packed_bytes(n_samples, others.size, SINGLE) <= limit:
-        large: GramStack = PackedGrams.pack(sources, others.size, n_samples, "float32", **how)
+        large: StoredStack = PackedGrams.pack(sources, others.size, n_samples, "float32", **how)
     else:
         large = LazyGrams(_checked(sources), others.size, n_samples, dtype="float32", **how)
     return JoinedGrams(large, [small], [others, low], how["n_threads"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.low_rank import LowRankGrams
-from kernelweave.gram.protocol import GramStack
+from kernelweave.gram.protocol import GramStack, StoredStack
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class JoinedGrams:
     The first may be of any kind, the others have to be able to add to its combined matrix.
     """
 
-    first: GramStack
+    first: StoredStack
     others: Sequence[LowRankGrams]
     places: Sequence[Indices]
     n_threads: int = 1
@@ -60,6 +60,11 @@ class JoinedGrams:
             stack.add(eta[place], K)
         _core.mirror(K, self.n_threads)
         return K
+
+    def sample(self, rows: Indices) -> JoinedGrams:
+        """Return the kernels of these samples alone; rows ascend."""
+        others = [stack.sample(rows) for stack in self.others]
+        return replace(self, first=self.first.sample(rows), others=others)
 
     def images(self, coef: AnyArray) -> AnyArray:
         return self._gathered([stack.images(coef) for stack in self._stacks])

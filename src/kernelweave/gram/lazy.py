@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.adding import AddingGrams
@@ -138,6 +139,22 @@ class LazyGrams(AddingGrams):
         return PackedGrams.pack(
             sources, which.size, self.n_samples, self.dtype.name, self.centred, self.n_threads
         )
+
+    def sample(self, rows: Indices) -> PackedGrams:
+        """Return the kernels of these samples alone, in memory; rows ascend."""
+        size, shifts = rows.size, self.shifts.take(rows, axis=1)
+        packed = np.empty((self.n_kernels, size * (size + 1) // 2), dtype=self.dtype)
+        found = np.empty((self.n_kernels, size))
+
+        def fill(share: Sequence[Source]) -> None:
+            for source in share:
+                for m, K in source.block(rows, rows):
+                    _core.pack(np.ascontiguousarray(K), 0, shifts[m], packed[m])
+                    found[m] = np.diagonal(K)
+
+        shared_out(fill, self.sources, self.n_threads)
+        roots = np.sqrt(np.maximum(found - 2.0 * shifts, 0.0))
+        return PackedGrams(packed, shifts, self.sizes, roots, self.centred, self.n_threads)
 
     def energies(self, coef: AnyArray) -> Vector:
         images = self.images(coef).reshape(self.n_kernels, -1)

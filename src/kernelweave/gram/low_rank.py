@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -176,6 +177,16 @@ class LowRankGrams(AddingGrams):
                 keep = values > NEGLIGIBLE * values[-1]
                 parts.append(basis.W @ (vectors[:, keep] * np.sqrt(values[keep])))
         return np.hstack(parts)
+
+    def sample(self, rows: Indices) -> LowRankGrams:
+        """Return the kernels of these samples alone; rows ascend."""
+        part = copy(self)
+        vars(part).pop("shifts", None)
+        part.n_samples = int(rows.size)
+        part.bases = tuple(
+            replace(basis, W=basis.W[rows], lacking=basis.lacking[rows]) for basis in self.bases
+        )
+        return part
 
     def images(self, coef: AnyArray) -> AnyArray:
         V = coef.reshape(self.n_samples, -1)

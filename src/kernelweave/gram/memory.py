@@ -10,24 +10,39 @@ SHARE_OF_FREE = 0.8
 SINGLE, DOUBLE = 4, 8
 # Blocks of rows that the threads make and keep for a moment.
 ROWS = 32 << 20
+# From this many samples on a start is looked for among one in so many of them, at least so many, as long as
+# their kernels take no more than this.
+WORTH, ONE_IN, FEWEST, SAMPLE = 1000, 8, 300, 128 << 20
 # Where the system does not say, nothing is refused.
 UNKNOWN = 1 << 62
 
 
 def packed_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     """Return the bytes of a packed stack together with what a solver holds beside it."""
-    triangle = n_samples * (n_samples + 1) // 2
-    return n_kernels * triangle * itemsize + lazy_bytes(n_samples, n_kernels, itemsize)
+    return _triangles(n_samples, n_kernels) * itemsize + lazy_bytes(n_samples, n_kernels, itemsize)
 
 
 def lazy_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     """Return the bytes of what a solver holds beside the kernels.
 
-    That is the combined matrix, the rows being made, and per kernel its shift and the images of a few vectors
-    for every thread.
+    That is the combined matrix, the rows being made, per kernel its shift and the images of a few vectors for
+    every thread, and the kernels of a sample.
     """
     per_kernel = 8 * n_samples * DOUBLE
-    return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS
+    sample = _triangles(sample_size(n_samples, n_kernels), n_kernels) * itemsize
+    return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + sample
+
+
+def sample_size(n_samples: int, n_kernels: int) -> int:
+    """Return how many samples to look for a start among; 0 where that does not pay."""
+    if n_samples < WORTH:
+        return 0
+    size = min(max(n_samples // ONE_IN, FEWEST), int((2 * SAMPLE / (n_kernels * SINGLE)) ** 0.5))
+    return size if size >= FEWEST else 0
+
+
+def _triangles(n_samples: int, n_kernels: int) -> int:
+    return n_kernels * (n_samples * (n_samples + 1) // 2)
 
 
 def free_bytes() -> int:

@@ -100,6 +100,14 @@ class PackedGrams:
         parts = {part: getattr(self, part)[which] for part in ("packed", "shifts", "sizes", "roots")}
         return replace(self, **parts)
 
+    def sample(self, rows: Indices) -> PackedGrams:
+        """Return the kernels of these samples alone; rows ascend."""
+        shape = (self.n_kernels, rows.size * (rows.size + 1) // 2)
+        packed = np.empty(shape, dtype=self.packed.dtype)
+        _core.take(self.packed, rows.astype(np.uint64), packed, self.n_threads)
+        shifts, roots = self.shifts.take(rows, axis=1), self.roots.take(rows, axis=1)
+        return replace(self, packed=packed, shifts=shifts, roots=roots)
+
     def images(self, coef: AnyArray) -> AnyArray:
         columns = _columns(coef)
         out = np.empty((self.n_kernels, self.n_samples, columns.shape[1]))

@@ -68,6 +68,19 @@ class Subsets(Protocol):
 
 
 @runtime_checkable
+class Samples(Protocol):
+    """A stack that can be asked for some of its samples."""
+
+    def sample(self, rows: Indices) -> StoredStack:
+        """Return all kernels between these samples alone, in memory; rows ascend."""
+        ...
+
+
+class StoredStack(GramStack, Samples, Protocol):
+    """How the training kernels of a fit are held, whichever way."""
+
+
+@runtime_checkable
 class KnowsRounding(Protocol):
     """A stack that can tell what rounding in storage did to its energies."""
 

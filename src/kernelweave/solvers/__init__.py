@@ -12,6 +12,7 @@ from kernelweave.solvers.problem import Problem, Progress
 from kernelweave.solvers.projected import ProjectedGradient
 from kernelweave.solvers.reduced import ReducedGradient
 from kernelweave.solvers.result import Record, Result
+from kernelweave.solvers.sampling import guess
 from kernelweave.solvers.verification import verify
 
 SOLVERS: tuple[type[Solver], ...] = (
@@ -41,5 +42,6 @@ __all__ = [
     "ReducedGradient",
     "Result",
     "Solver",
+    "guess",
     "verify",
 ]

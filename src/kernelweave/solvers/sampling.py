@@ -1,0 +1,55 @@
+"""A start from some of the samples: a walk over few of them costs little and ends near the optimum of all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from kernelweave._typing import AnyArray, Indices, Vector
+from kernelweave.gram.protocol import Samples
+from kernelweave.solvers.base import Solver
+from kernelweave.solvers.problem import Problem, Progress
+
+# How far a walk over a sample is worth going: its optimum is not that of all samples.
+ROUGH = 1e-2
+
+
+def guess(
+    p: Problem, solver: Solver, size: int, progress: Progress | None = None
+) -> tuple[Vector, AnyArray] | None:
+    """Return weights and coefficients near the optimum, found on ``size`` of the samples.
+
+    Each of them stands for its share of all, so that losses add up to as much. What is returned is a start
+    and no more: bounds are those of all samples. None where there are not as many samples with weight, or the
+    learner cannot do with so few.
+    """
+    if size == 0 or not isinstance(p.bank, Samples):
+        return None
+    weight = np.ones(p.bank.n_samples) if p.weight is None else p.weight
+    rows = spread(p.y, np.flatnonzero(weight > 0.0), size)
+    if rows.size < size:
+        return None
+    share = float(weight[rows].sum() / weight.sum())
+    own, y = weight[rows] / share, p.y[rows]
+    try:
+        for column in y.reshape(size, -1).T:
+            p.learner.check(column, own)
+    except ValueError:
+        return None
+    part = replace(p, bank=p.bank.sample(rows), y=y, weight=own)
+    found = replace(solver, tol=max(solver.tol or 0.0, ROUGH)).run(part, progress=progress)
+    if found.stopped == "interrupted":  # there is nothing to hand back yet
+        raise KeyboardInterrupt
+    coef = np.zeros(p.y.shape)
+    coef[rows] = share * found.machine.coef
+    return found.eta, coef
+
+
+def spread(y: AnyArray, rows: Indices, size: int) -> Indices:
+    """Return some of the rows, ascending: every so many-th in the order of their targets."""
+    if rows.size <= size:
+        return rows
+    columns = y[rows].reshape(rows.size, -1).T
+    order = rows[np.lexsort(columns[::-1])]
+    return np.sort(order[np.linspace(0, rows.size - 1, size).astype(np.intp)])
