@@ -13,14 +13,20 @@ constexpr std::size_t kChunk = 1024;  // entries of one accumulator: well within
 constexpr std::size_t kTogether = 4;
 
 // Four kernels at a time: the accumulator is read and written once for all of them.
-template <class T>
-inline void add_scaled(T* acc, const T* const* rows, const T* weights, std::size_t length) {
+template <class Sum, class T>
+inline void add_scaled(Sum* acc, const T* const* rows, const Sum* weights, std::size_t length) {
     const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
-    const T u = weights[0], v = weights[1], w = weights[2], x = weights[3];
-    for (std::size_t j = 0; j < length; ++j) acc[j] += (u * a[j] + v * b[j]) + (w * c[j] + x * d[j]);
+    const Sum u = weights[0], v = weights[1], w = weights[2], x = weights[3];
+    for (std::size_t j = 0; j < length; ++j)
+        acc[j] += (u * static_cast<Sum>(a[j]) + v * static_cast<Sum>(b[j])) +
+                  (w * static_cast<Sum>(c[j]) + x * static_cast<Sum>(d[j]));
 }
 
 KERNELWEAVE_CLONES void add_scaled_rows(float* acc, const float* const* rows, const float* weights,
+                                        std::size_t length) {
+    add_scaled(acc, rows, weights, length);
+}
+KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const float* const* rows, const double* weights,
                                         std::size_t length) {
     add_scaled(acc, rows, weights, length);
 }
@@ -29,24 +35,24 @@ KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const double* const* rows, 
     add_scaled(acc, rows, weights, length);
 }
 
-// Matrices with their weights, without those of weight zero.
-template <class T>
+// Matrices with their weights, without those of weight zero; entries of type T are added up in the precision of Sum.
+template <class T, class Sum = T>
 class WeightedSum {
 public:
     WeightedSum(const std::vector<const T*>& matrices, const double* eta) {
         for (std::size_t m = 0; m < matrices.size(); ++m) {
             if (eta[m] == 0.0) continue;
             matrices_.push_back(matrices[m]);
-            weights_.push_back(static_cast<T>(eta[m]));
+            weights_.push_back(static_cast<Sum>(eta[m]));
         }
         while (matrices_.size() % kTogether != 0) {  // fill up with a matrix of weight zero
             matrices_.push_back(matrices_.front());
-            weights_.push_back(T{0});
+            weights_.push_back(Sum{0});
         }
     }
 
     // acc += the sum of the entries [place, place + length) of all matrices.
-    void add(T* acc, std::size_t place, std::size_t length) const {
+    void add(Sum* acc, std::size_t place, std::size_t length) const {
         const T* rows[kTogether];
         for (std::size_t m = 0; m < matrices_.size(); m += kTogether) {
             for (std::size_t r = 0; r < kTogether; ++r) rows[r] = matrices_[m + r] + place;
@@ -56,7 +62,7 @@ public:
 
 private:
     std::vector<const T*> matrices_;
-    std::vector<T> weights_;
+    std::vector<Sum> weights_;
 };
 
 }  // namespace

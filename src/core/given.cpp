@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "add_scaled.hpp"
-#include "dot_and_add.hpp"
 #include "packed.hpp"
 #include "parallel.hpp"
+#include "weighted_image.hpp"
 
 namespace kernelweave {
 namespace {
@@ -14,8 +14,6 @@ constexpr std::size_t kRows = 256;  // rows read at a time
 // Threads write to regions of this many bytes: in one large page of fresh memory they would both clear it.
 constexpr std::size_t kRegion = std::size_t{6} << 20;
 constexpr std::size_t kBlock = 8;  // rows per task: small enough to balance the triangle's growing rows
-// Partial sums, always as many: digits do not depend on the number of threads.
-constexpr std::size_t kShares = 16;
 
 }  // namespace
 
@@ -84,33 +82,8 @@ void add_all(const Matrices& K, std::size_t n, const double* eta, const double* 
 
 void image_all(const Matrices& K, std::size_t n, const double* eta, const double* V, std::size_t n_columns,
                double* out, int n_threads) {
-    const WeightedSum<double> sum(K, eta);
-    const std::size_t size = n_columns * n;
-    std::vector<double> parts(kShares * size, 0.0);
-    parallel_for(kShares, n_threads, [&](std::size_t share) {
-        double acc[kChunk];
-        double* part = parts.data() + share * size;
-        for (std::size_t block = share * kBlock; block < n; block += kShares * kBlock) {
-            for (std::size_t i = block; i < std::min(n, block + kBlock); ++i) {
-                for (std::size_t start = 0; start <= i; start += kChunk) {
-                    const std::size_t length = std::min(kChunk, i + 1 - start);
-                    std::fill(acc, acc + length, 0.0);
-                    sum.add(acc, i * n + start, length);
-                    const bool at_diagonal = start + length == i + 1;
-                    const std::size_t below = at_diagonal ? length - 1 : length;
-                    for (std::size_t c = 0; c < n_columns; ++c) {
-                        const double* v = V + c * n;
-                        double* image = part + c * n;
-                        image[i] += dot_and_add_row(acc, v + start, v[i], image + start, below);
-                        if (at_diagonal) image[i] += acc[below] * v[i];
-                    }
-                }
-            }
-        }
-    });
-    std::fill(out, out + size, 0.0);
-    for (std::size_t share = 0; share < kShares; ++share)
-        for (std::size_t j = 0; j < size; ++j) out[j] += parts[share * size + j];
+    const auto place = [n](std::size_t i) { return i * n; };
+    weighted_image(WeightedSum<double>(K, eta), n, place, V, n_columns, out, n_threads);
 }
 
 void images_all(const Matrices& K, std::size_t n, const double* V, std::size_t n_columns, double* out,

@@ -131,6 +131,16 @@ void mirror(Output<T, 2> K, int n_threads) {
 }
 
 template <class T>
+void image(Input<T, 2> packed, Input<double, 1> eta, Input<double, 2> V, Output<double, 2> out, int n_threads) {
+    const std::size_t n = V.shape(1);
+    require(packed.shape(1) == kw::triangle(n), "image: packed rows must hold n(n+1)/2 entries");
+    require(eta.shape(0) == packed.shape(0), "image: one weight per kernel is needed");
+    require(out.shape(0) == V.shape(0) && out.shape(1) == n, "image: out must have the shape of V");
+    nb::gil_scoped_release release;
+    kw::image<T>(packed.data(), packed.shape(0), n, eta.data(), V.data(), V.shape(0), out.data(), n_threads);
+}
+
+template <class T>
 void images(Input<T, 2> packed, Input<double, 2> V, Output<double, 3> out, int n_threads) {
     const std::size_t n = V.shape(0);
     require(packed.shape(1) == kw::triangle(n), "images: packed rows must hold n(n+1)/2 entries");
@@ -271,6 +281,8 @@ void bind(nb::module_& m) {
     m.def("take", &take<T>, nb::arg("packed").noconvert(), nb::arg("chosen"), nb::arg("out").noconvert(),
           nb::arg("n_threads") = 1);
     m.def("mirror", &mirror<T>, nb::arg("K").noconvert(), nb::arg("n_threads") = 1);
+    m.def("image", &image<T>, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"),
+          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("images", &images<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("energies", &energies<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),

@@ -8,6 +8,7 @@
 #include "dispatch.hpp"
 #include "dot_and_add.hpp"
 #include "parallel.hpp"
+#include "weighted_image.hpp"
 
 namespace kernelweave {
 namespace {
@@ -38,6 +39,13 @@ KERNELWEAVE_CLONES void round_row(const double* row, const double* shift, double
 KERNELWEAVE_CLONES void round_row(const double* row, const double* shift, double own, double* out,
                                   std::size_t length) {
     round_entries(row, shift, own, out, length);
+}
+
+template <class T>
+std::vector<const T*> matrices(const T* packed, std::size_t n_kernels, std::size_t n) {
+    std::vector<const T*> found(n_kernels);
+    for (std::size_t m = 0; m < n_kernels; ++m) found[m] = packed + m * triangle(n);
+    return found;
 }
 
 }  // namespace
@@ -90,10 +98,7 @@ void add_images(const double* K, std::size_t stride, std::size_t start, std::siz
 
 template <class T>
 void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads) {
-    const std::size_t stride = triangle(n);
-    std::vector<const T*> matrices(n_kernels);
-    for (std::size_t m = 0; m < n_kernels; ++m) matrices[m] = packed + m * stride;
-    const WeightedSum<T> sum(matrices, eta);
+    const WeightedSum<T> sum(matrices(packed, n_kernels, n), eta);
     constexpr std::size_t kRows = 8;  // rows per task: small enough to balance the triangle's growing rows
     parallel_for((n + kRows - 1) / kRows, n_threads, [&](std::size_t task) {
         T acc[kChunk];
@@ -121,6 +126,13 @@ void take(const T* packed, std::size_t n_kernels, std::size_t stride, const std:
             for (std::size_t b = 0; b <= a; ++b) *place++ = row[chosen[b]];
         }
     });
+}
+
+template <class T>
+void image(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
+           std::size_t n_columns, double* out, int n_threads) {
+    const WeightedSum<T, double> sum(matrices(packed, n_kernels, n), eta);
+    weighted_image(sum, n, triangle, V, n_columns, out, n_threads);
 }
 
 template <class T>
@@ -169,6 +181,10 @@ template void mirror<float>(float*, std::size_t, int);
 template void mirror<double>(double*, std::size_t, int);
 template void take<float>(const float*, std::size_t, std::size_t, const std::size_t*, std::size_t, float*, int);
 template void take<double>(const double*, std::size_t, std::size_t, const std::size_t*, std::size_t, double*, int);
+template void image<float>(const float*, std::size_t, std::size_t, const double*, const double*, std::size_t, double*,
+                           int);
+template void image<double>(const double*, std::size_t, std::size_t, const double*, const double*, std::size_t,
+                            double*, int);
 template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);
 template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int);
 template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, double*, int);

@@ -85,6 +85,27 @@ def test_the_primal_value_is_that_of_a_naive_loop(problem, learner, oracle, prim
 
 
 @pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+@pytest.mark.parametrize("size", [1e-6, 1e-2, 1.0])
+def test_moved_decision_values_cost_no_more_than_the_growth(problem, learner, oracle, primal, size, rng):
+    K, y = problem
+    v = learner.solve(K, y, tol=1e-4).coef
+    machine = learner.measure(K @ v, v, y)
+    ways = [-y, np.sign(v), *rng.normal(size=(20, y.size))]
+    for way in ways:
+        moved = learner.measure(K @ v + size * way, v, y)
+        assert moved.primal <= machine.primal + machine.growth(size * np.abs(way)) + 1e-12 * abs(
+            machine.primal
+        )
+
+
+def test_the_growth_is_reached_where_every_sample_pays():
+    y = np.tile([1.0, -1.0], 10)
+    machine = Hinge(C=3.0).measure(np.zeros(20), np.zeros(20), y)
+    moved = Hinge(C=3.0).measure(-0.1 * y, np.zeros(20), y)
+    assert moved.primal - machine.primal == pytest.approx(machine.growth(np.full(20, 0.1)))
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
 def test_float32_kernels_are_solved_as_well(problem, learner, oracle, primal):
     K, y = problem
     optimum = conic_optimum([K], y, oracle, ("uniform",)).value

@@ -71,6 +71,19 @@ def squares(errors):
 
 
 @each_learner
+@pytest.mark.parametrize("size", [1e-6, 1e-2, 1.0])
+def test_moved_decision_values_cost_no_more_than_the_growth(problem, learner, oracle, targets, size, rng):
+    K, y = problem[0], problem[1][targets]
+    learner = learner.for_columns() if y.ndim == 2 else learner
+    v = learner.solve(K, y, tol=1e-4).coef
+    machine = learner.measure(K @ v, v, y)
+    for way in [np.sign(v), -np.sign(v), *rng.normal(size=(20, *y.shape))]:
+        moved = learner.measure(K @ v + size * way, v, y)
+        allowed = machine.growth(size * np.abs(way)) + 1e-12 * abs(machine.primal)
+        assert moved.primal <= machine.primal + allowed
+
+
+@each_learner
 def test_float32_kernels_are_solved_as_well(problem, learner, oracle, targets):
     K, y = problem[0], problem[1][targets]
     exact = solved(learner, K, y, tol=1e-8)

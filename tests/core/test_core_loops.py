@@ -45,6 +45,32 @@ def test_packing_shifts_before_it_rounds(rng, dtype):
     np.testing.assert_allclose(packed, expected, atol=1e-5 if dtype == np.float32 else 1e-9)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("chosen", [[], [0], [69], [0, 1, 2], [3, 20, 21, 69], list(range(70))])
+def test_taking_samples_keeps_what_is_between_them(rng, dtype, chosen):
+    matrices = random_grams(rng, 3, 70)
+    packed, rows = packed_by_core(matrices, dtype), np.array(chosen, dtype=np.uint64)
+    out = np.empty((3, len(chosen) * (len(chosen) + 1) // 2), dtype=dtype)
+    _core.take(packed, rows, out, 2)
+    for K, one in zip(matrices, out, strict=True):
+        np.testing.assert_array_equal(one, loops.pack(K[np.ix_(chosen, chosen)], dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "entries", "message"),
+    [
+        ([2, 1], 3, "must ascend"),
+        ([1, 1], 3, "must ascend"),
+        ([1, 5], 3, "within the matrices"),
+        ([1, 2], 4, "one triangle"),
+    ],
+)
+def test_samples_that_cannot_be_taken_are_refused(rng, chosen, entries, message):
+    packed = packed_by_core(random_grams(rng, 1, 5), np.float64)
+    with pytest.raises(ValueError, match=message):
+        _core.take(packed, np.array(chosen, dtype=np.uint64), np.empty((1, entries)))
+
+
 def test_packing_reads_the_lower_triangle_only(rng):
     (K,) = random_grams(rng, 1, 70)
     expected = packed_by_core([K], np.float64)

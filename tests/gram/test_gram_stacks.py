@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.gram import DenseGrams, LazyGrams, MatrixSource, PackedGrams, choose, source, store
+from kernelweave.gram import DenseGrams, LazyGrams, MatrixSource, PackedGrams, choose, memory, source, store
 from kernelweave.gram.choose import packing, wish
 from kernelweave.gram.memory import budget, free_bytes, human, lazy_bytes, packed_bytes
 from kernelweave.gram.source import renumbered
@@ -54,12 +54,52 @@ def test_the_verbs_are_what_the_matrices_say(rng, matrices, name, columns):
     energies = [0.5 * np.vdot(V, k @ V) for k in matrices]
     np.testing.assert_allclose(stack.energies(V), energies, **tolerance)
     assert stack.images(V).shape == (5, *V.shape)
-    if isinstance(stack, LazyGrams):
-        np.testing.assert_allclose(stack.image(eta, V) + offset, K @ V, rtol=1e-10, atol=1e-9)
+    image = stack.image(eta, V) + offset
+    assert image.shape == V.shape
+    rounded = name in ("packed float32", "packed float32 centred")
+    exactly = tolerance if rounded else dict(rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(image, K @ V, **exactly)
+    assert (np.abs(image - K @ V) <= stack.image_errors(eta, V) + 1e-9).all()
+    assert stack.image_errors(eta, V).any() == rounded
     off = np.abs(stack.energies(V) - energies)
     assert (off <= stack.energy_errors(V) + 1e-9).all()
-    assert stack.energy_errors(V).any() == (name in ("packed float32", "packed float32 centred"))
+    assert stack.energy_errors(V).any() == rounded
     assert (stack.n_kernels, stack.n_samples) == (5, 30)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_a_sample_is_a_stack_of_its_own(rng, matrices, name):
+    rows = np.array([1, 4, 5, 17, 28])
+    part = STACKS[name](matrices).sample(rows)
+    few = [K[np.ix_(rows, rows)] for K in matrices]
+    v = rng.normal(size=5)
+    v -= v.mean()
+    eta = rng.random(5)
+    tolerance = dict(rtol=1e-6, atol=1e-4) if "32" in name else dict(rtol=1e-10, atol=1e-9)
+    K = np.tensordot(eta, few, axes=1)
+    np.testing.assert_allclose(part.combine(eta) @ v + part.offset(eta, v), K @ v, **tolerance)
+    energies = np.array([0.5 * v @ k @ v for k in few])
+    np.testing.assert_allclose(part.energies(v), energies, **tolerance)
+    assert (np.abs(part.energies(v) - energies) <= part.energy_errors(v) + 1e-9).all()
+    assert (part.n_kernels, part.n_samples) == (5, 5)
+    assert (part.sizes >= [k.diagonal().max() for k in few]).all()
+
+
+def test_a_start_is_looked_for_among_few_samples_if_there_are_many(monkeypatch):
+    assert [memory.sample_size(n, 10) for n in (999, 1000, 2400, 8000)] == [0, 300, 300, 1000]
+    held = packed_bytes(8000, 10, 4) - lazy_bytes(8000, 10, 4)
+    with_sample = lazy_bytes(8000, 10, 4)
+    monkeypatch.setattr(memory, "WORTH", 10_000)
+    assert packed_bytes(8000, 10, 4) - lazy_bytes(8000, 10, 4) == held
+    assert with_sample - lazy_bytes(8000, 10, 4) == 10 * (1000 * 1001 // 2) * 4
+
+
+def test_a_sample_takes_no_more_than_it_may():
+    for n_kernels in (50, 500, 700):
+        size = memory.sample_size(20_000, n_kernels)
+        assert 300 <= size < 2500
+        assert 0.98 * memory.SAMPLE <= n_kernels * size**2 / 2 * 4 <= memory.SAMPLE
+    assert memory.sample_size(20_000, 1000) == 0
 
 
 def test_only_float32_rounds_beyond_double(matrices):

@@ -92,6 +92,14 @@ def test_the_verbs_are_what_the_kernels_say(always_low_rank, monkeypatch, kind, 
     np.testing.assert_allclose(stack.sizes, [np.diagonal(k).max() for k in grams])
     assert stack.is_rounded
     assert stack.n_kernels == len(grams)
+    rows = np.arange(3, N, 7)
+    part = stack.sample(rows)
+    few, v = [k[np.ix_(rows, rows)] for k in grams], V[rows] - V[rows].mean(axis=0)
+    K = np.tensordot(eta, few, axes=1)
+    np.testing.assert_allclose(part.combine(eta) @ v + part.offset(eta, v), K @ v, atol=2e-4)
+    np.testing.assert_allclose(part.energies(v), [0.5 * np.vdot(v, k @ v) for k in few], rtol=1e-4)
+    assert (part.n_kernels, part.n_samples) == (len(grams), rows.size)
+    assert stack.n_samples == N
 
 
 @pytest.mark.parametrize("geometry", [(Simplex(), ("simplex",)), (LpBall(2.0), ("lp", 2.0))])

@@ -67,7 +67,7 @@ class MKLClassifier(KernelClassifier, MKLModel):
     certificates_ : list of Certificate, one per problem solved
     duality_gap_, objective_ : the relative gap and the upper bound of ``certificate_``
     storage_ : Storage with ``how`` the kernels were held and the ``error`` they carried; certificates do not
-    n_iter_ : machines solved (the most over the classes)
+    n_iter_ : machines solved on all samples (the most over the classes)
     history_ : list of records (certificate, seconds, active kernels), or one such list per class
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
 

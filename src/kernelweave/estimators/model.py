@@ -62,6 +62,11 @@ class MKLModel(KernelEstimator):
     def _geometry(self) -> Any:
         return self.part("geometry")
 
+    @property
+    def _looks_ahead(self) -> bool:
+        """Whether to look for a start on some of the samples: solvers asked for by name have their own."""
+        return self.solver is None
+
     def _joint(self, learner: Any) -> Any:
         """Return the learner of several columns that share their weights."""
         return learner.for_columns()
@@ -173,7 +178,7 @@ class MKLModel(KernelEstimator):
             learner = sharpened(learner, self.tol if solver.tol is None else solver.tol)
         learner = self._joint(learner) if y.ndim == 2 else learner
         problem = Problem(task.kernels, y, learner, self._geometry, task.weight)
-        if near is None and self.solver is None:
+        if near is None and self._looks_ahead:
             near = first_guess(problem, solver, watching(stop, None))
         result, used = train(task.kernels, problem, solver, watching(stop, progress), near)
         if result.stopped == "interrupted":

@@ -10,7 +10,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.gram.rounding import of_arithmetic, of_energies
+from kernelweave.gram.rounding import of_arithmetic, of_energies, of_image
 from kernelweave.gram.source import Source, centring, diagonals, in_bulk
 
 # Fresh memory up to this size is best had before it is written to: packing 117 kernels of 538 samples takes
@@ -113,6 +113,15 @@ class PackedGrams:
         out = np.empty((self.n_kernels, self.n_samples, columns.shape[1]))
         _core.images(self.packed, columns, out, self.n_threads)
         return out.reshape(self.n_kernels, *coef.shape)
+
+    def image(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        V = np.ascontiguousarray(_columns(coef).T)
+        out = np.empty(V.shape)
+        _core.image(self.packed, np.ascontiguousarray(eta), V, out, self.n_threads)
+        return np.ascontiguousarray(out.T).reshape(coef.shape)
+
+    def image_errors(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        return of_image(self.roots, eta, coef) if self.is_rounded else np.zeros(coef.shape)
 
     def energies(self, coef: AnyArray) -> Vector:
         out = np.empty(self.n_kernels)

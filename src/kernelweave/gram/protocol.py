@@ -82,7 +82,15 @@ class StoredStack(GramStack, Samples, Protocol):
 
 @runtime_checkable
 class KnowsRounding(Protocol):
-    """A stack that can tell what rounding in storage did to its energies."""
+    """A stack that can tell what rounding in storage did to its products."""
+
+    def image(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        """Return K(eta) V, summed in double precision; K(eta) itself is not held."""
+        ...
+
+    def image_errors(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        """Bound for every entry how far K(eta) V of the stored matrices may be from that of the originals."""
+        ...
 
     def energy_errors(self, coef: AnyArray) -> Vector:
         """Bound for every m how far the energy of the stored matrix may be below that of the original."""

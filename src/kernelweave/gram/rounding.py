@@ -17,6 +17,16 @@ def of_arithmetic(sizes: Vector, n_samples: int) -> Vector:
     return np.asarray(DOUBLE * np.sqrt(n_samples) * sizes)
 
 
+def of_image(roots: Matrix, eta: Vector, coef: AnyArray) -> AnyArray:
+    r"""Bound what rounding entries to float32 changes in K(eta) V, entry by entry.
+
+    Row i of K_m v moves by at most u d_i Σ d_j |v_j|, with d² the diagonal of K_m (see `of_energies`).
+    """
+    size = np.abs(coef.reshape(coef.shape[0], -1))
+    moved = SINGLE * roots.T @ (eta[:, None] * (roots @ size)) + SMALLEST * eta.sum() * size.sum(axis=0)
+    return np.asarray(moved.reshape(coef.shape))
+
+
 def of_energies(roots: Matrix, coef: AnyArray) -> Vector:
     r"""Bound what rounding entries to float32 changes in the energies ½ tr(V'KV), kernel by kernel.
 

@@ -72,6 +72,12 @@ class Machine:
         n_samples = self.coef.shape[0]
         return float(spread * (self.slope + 0.5 * self.size) + 0.5 * self.bend * n_samples * spread**2)
 
+    def growth(self, reach: AnyArray) -> float:
+        """Bound the primal's growth when K v moves by at most ``reach``, entry by entry, whichever way."""
+        size = float(np.linalg.norm(reach))
+        quadratic = float(np.vdot(np.abs(self.coef), reach))
+        return 0.5 * quadratic + self.slope * size + 0.5 * self.bend * size**2
+
     @staticmethod
     def reach(error: float, size: float) -> float:
         """Bound how far a decision value moves by such rounding, for coefficients of this norm."""

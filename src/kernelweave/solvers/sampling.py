@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Vector
+from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import Samples
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import Problem, Progress
@@ -21,10 +22,10 @@ def guess(
     """Return weights and coefficients near the optimum, found on ``size`` of the samples.
 
     Each of them stands for its share of all, so that losses add up to as much. What is returned is a start
-    and no more: bounds are those of all samples. None where there are not as many samples with weight, or the
-    learner cannot do with so few.
+    and no more: bounds are those of all samples. None where there are not as many samples with weight, the
+    learner cannot do with so few, or the geometry has one point only.
     """
-    if size == 0 or not isinstance(p.bank, Samples):
+    if size == 0 or not isinstance(p.bank, Samples) or _is_a_point(p.geometry, p.bank.n_kernels):
         return None
     weight = np.ones(p.bank.n_samples) if p.weight is None else p.weight
     rows = spread(p.y, np.flatnonzero(weight > 0.0), size)
@@ -44,6 +45,12 @@ def guess(
     coef = np.zeros(p.y.shape)
     coef[rows] = share * found.machine.coef
     return found.eta, coef
+
+
+def _is_a_point(geometry: WeightGeometry, n_kernels: int) -> bool:
+    """Return whether the best weights are the same whatever the energies."""
+    energies = np.arange(1.0, n_kernels + 1.0)
+    return np.array_equal(geometry.maximizer(energies), geometry.start(n_kernels))
 
 
 def spread(y: AnyArray, rows: Indices, size: int) -> Indices:

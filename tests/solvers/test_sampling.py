@@ -1,0 +1,153 @@
+"""A start from some of the samples: near the optimum, and never more than a start."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from kernelweave import MKLClassifier, MKLRegressor
+from kernelweave.geometry import BoxSimplex, LpBall, Simplex, Uniform
+from kernelweave.gram import DenseGrams
+from kernelweave.gram import memory as of_memory
+from kernelweave.learners import Hinge, NuHinge
+from kernelweave.solvers import BlockDescent, Newton, Problem, guess
+from kernelweave.solvers.sampling import spread
+
+N, SIZE = 240, 60
+
+
+def data(rng, n=N):
+    X = rng.normal(size=(n, 4))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 - 1 + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+    grams = [np.exp(-((x - x[:, None]) ** 2) / (2 * w**2)) for x in X.T for w in (0.5, 2.0)]
+    return X, y, grams
+
+
+@pytest.fixture
+def problem(rng):
+    _, y, grams = data(rng)
+    return Problem(DenseGrams(grams, centre=True), y, Hinge(C=1.0), LpBall(2.0))
+
+
+@pytest.mark.parametrize("geometry", [LpBall(2.0), LpBall(1.3), BoxSimplex(nu=0.3)], ids=repr)
+def test_the_start_is_nearer_than_the_geometrys_own(problem, geometry):
+    p = replace(problem, geometry=geometry)
+    eta, coef = guess(p, Newton(tol=1e-3), SIZE)
+    best = Newton(tol=1e-6).run(p).eta
+    assert np.linalg.norm(eta - best) < 0.6 * np.linalg.norm(geometry.start(8) - best)
+    assert np.count_nonzero(coef) <= SIZE
+    assert np.abs(coef).max() <= 1.0 + 1e-12
+    assert coef.sum() == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_sample_stands_for_all(problem):
+    """With every sample three times, one of each is the problem itself: the guess is its solution."""
+    few = slice(0, None, 3)
+    X = np.repeat(np.arange(80), 3)
+    grams = [K[few, few][np.ix_(X, X)] for K in (problem.bank.combine(e) for e in np.eye(8))]
+    thrice = replace(problem, bank=DenseGrams(grams, centre=True), y=problem.y[few][X])
+    weight = np.tile([3.0, 0.0, 0.0], 80)
+    eta, coef = guess(replace(thrice, weight=weight), Newton(tol=1e-6), 80)
+    one = replace(
+        problem, bank=DenseGrams([K[few, few] for K in grams]), y=problem.y[few], weight=np.full(80, 3.0)
+    )
+    expected = Newton(tol=1e-2).run(one)
+    np.testing.assert_allclose(eta, expected.eta, atol=1e-6)
+    np.testing.assert_allclose(coef[few], expected.machine.coef, atol=1e-6)
+    assert not coef[1::3].any()
+
+
+def test_weights_of_samples_keep_their_total(problem, rng, monkeypatch):
+    weight = rng.random(N)
+    seen = []
+    run = Newton.run
+    monkeypatch.setattr(Newton, "run", lambda self, p, **how: seen.append(p) or run(self, p, **how))
+    guess(replace(problem, weight=weight), Newton(tol=1e-3), SIZE)
+    assert seen[0].weight.sum() == pytest.approx(weight.sum())
+    assert seen[0].bank.n_samples == SIZE
+
+
+def test_several_columns_share_their_sample(problem, rng):
+    labels = rng.integers(3, size=N)
+    Y = np.where(labels[:, None] == np.arange(3), 1.0, -1.0)
+    eta, coef = guess(replace(problem, y=Y, learner=Hinge(C=1.0).for_columns()), Newton(tol=1e-3), SIZE)
+    assert np.isfinite(LpBall(2.0).value(eta))
+    assert coef.shape == (N, 3)
+    assert np.count_nonzero(coef.any(axis=1)) <= SIZE
+
+
+def test_where_nothing_can_be_learnt_from_a_sample_there_is_no_guess(problem):
+    newton = Newton(tol=1e-3)
+    few = np.where(np.arange(N) < SIZE - 1, 1.0, 0.0)
+    assert guess(replace(problem, weight=few), newton, SIZE) is None
+    assert guess(replace(problem, geometry=Uniform()), newton, SIZE) is None
+    assert guess(replace(problem, geometry=BoxSimplex(theta=1 / 8)), newton, SIZE) is None
+    assert guess(problem, newton, 0) is None
+    share = 2 * min(np.mean(problem.y > 0), np.mean(problem.y < 0))
+    sharp = replace(problem, learner=NuHinge(nu=share))  # the least class just gives enough
+    fewer = spread(problem.y, np.arange(N), SIZE - 1)
+    assert 2 * min(np.mean(problem.y[fewer] > 0), np.mean(problem.y[fewer] < 0)) < share
+    assert guess(sharp, newton, SIZE - 1) is None
+
+    @dataclass
+    class Opaque:
+        n_samples: int = N
+        n_kernels: int = 8
+
+    assert guess(replace(problem, bank=Opaque()), newton, SIZE) is None
+
+
+def test_an_interrupt_ends_the_fit(problem):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        guess(problem, Newton(tol=1e-3), SIZE, interrupt)
+
+
+def test_a_sample_has_of_every_target_its_share(rng):
+    y = np.where(rng.random(1000) < 0.1, 1.0, -1.0)
+    rows = spread(y, np.arange(1000), 100)
+    assert rows.size == 100
+    assert (np.diff(rows) > 0).all()
+    assert abs(np.mean(y[rows] > 0) - np.mean(y > 0)) <= 0.01
+    real = rng.normal(size=500)
+    chosen = spread(real, np.arange(500), 50)
+    np.testing.assert_allclose(
+        np.quantile(real[chosen], [0.2, 0.5, 0.8]), np.quantile(real, [0.2, 0.5, 0.8]), atol=0.1
+    )
+    np.testing.assert_array_equal(spread(real, np.array([3, 7]), 5), [3, 7])
+
+
+@pytest.fixture
+def large_enough(monkeypatch):
+    monkeypatch.setattr(of_memory, "WORTH", N)
+    monkeypatch.setattr(of_memory, "FEWEST", SIZE)
+
+
+@pytest.mark.parametrize("geometry", [LpBall(2.0), Simplex(), BoxSimplex(nu=0.3)], ids=repr)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bounds_are_those_of_all_samples(rng, large_enough, geometry, dtype):
+    _, y, grams = data(rng)
+    model = MKLClassifier("precomputed", geometry=geometry, tol=1e-3, dtype=dtype).fit(grams, y)
+    sharp = Newton(tol=1e-7).run(Problem(DenseGrams(grams, centre=True), y, Hinge(C=1.0), geometry))
+    assert model.certificate_.lower <= sharp.certificate.upper
+    assert sharp.certificate.lower <= model.certificate_.upper
+    assert model.duality_gap_ <= 1e-3
+
+
+def test_a_solver_asked_for_by_name_starts_where_it_always_does(rng, large_enough):
+    _, y, grams = data(rng)
+    own = BlockDescent(tol=1e-3).run(Problem(DenseGrams(grams, centre=True), y, Hinge(C=1.0), LpBall(2.0)))
+    settings = {"geometry": LpBall(2.0), "tol": 1e-3, "dtype": "float64"}
+    named = MKLClassifier("precomputed", solver=BlockDescent(), **settings).fit(grams, y)
+    assert named.history_[0].certificate.upper == pytest.approx(own.history[0].certificate.upper)
+    guessed = MKLClassifier("precomputed", **settings).fit(grams, y)
+    assert guessed.history_[0].certificate.upper < own.history[0].certificate.upper
+
+
+def test_what_is_learnt_of_real_numbers_looks_ahead_too(rng, large_enough):
+    X, _, grams = data(rng)
+    model = MKLRegressor("precomputed", tol=1e-3).fit(grams, np.sin(X[:, 0]))
+    assert model.duality_gap_ <= 1e-3
+    assert model.score(grams, np.sin(X[:, 0])) > 0.8
