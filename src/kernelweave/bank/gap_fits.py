@@ -102,11 +102,17 @@ def _fit_blocks(bank: Bank, X: Any) -> GappedKernels:
 
 def _fit_matrices(bank: PrecomputedBank, X: Any) -> Any:
     given = as_matrices(X)
+    names = tuple(f"kernel {m}" for m in range(len(given)))
+    if all(_is_whole(K) for K in given):
+        fitted = bank.fit(X)
+        members, places = np.arange(len(given)), np.arange(fitted.n_samples)
+        _require_two(places, "0")
+        group = Group(members, places, fitted, MatrixReader(members, places, places.size))
+        return GappedKernels(names, names, places.size, (group,))
     present = [_present(K) for K in given]
     if len({here.size for here in present}) > 1 or any(K.shape[0] != K.shape[1] for K in given):
         return bank.fit(X)  # it says what is wrong
     require_a_view(np.column_stack(present))
-    names = tuple(f"kernel {m}" for m in range(len(given)))
     groups = []
     for members, here in grouped(present):
         places = np.flatnonzero(here)
@@ -119,9 +125,14 @@ def _fit_matrices(bank: PrecomputedBank, X: Any) -> Any:
 
 def _present(K: AnyArray) -> AnyArray:
     """Return which samples have a kernel: those whose rows and columns are not NaN."""
-    if len(K) and not np.isnan(K[0].astype(float)).any():  # a sample without it would show in any other's row
+    if _is_whole(K):
         return np.ones(min(K.shape), dtype=bool)
-    return np.asarray(~np.isnan(np.diagonal(K).astype(float)))
+    return np.asarray(~np.isnan(np.diagonal(K)))
+
+
+def _is_whole(K: AnyArray) -> bool:
+    """Return whether every sample has this kernel: one that has not would show in any other's row."""
+    return K.dtype.kind != "f" or (len(K) > 0 and not np.isnan(K[0]).any())
 
 
 def _require_two(places: Indices, name: str) -> None:

@@ -151,8 +151,8 @@ def largest_entries(sources: Sequence[Source], n_kernels: int) -> Vector:
     """Return the largest diagonal entry of each kernel, which bounds all its entries."""
     sizes = np.zeros(n_kernels)
     for source in sources:
-        for m, diagonal in source.diagonals():
-            sizes[m] = np.abs(diagonal).max()
+        found = dict(source.diagonals())
+        sizes[list(found)] = np.abs([*found.values()]).max(axis=1)
     return sizes
 
 
