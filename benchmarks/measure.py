@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-
-# Threads of BLAS keep a core busy for a while after their last call: the next contestant is not to pay for it.
+# Threads of BLAS keep a core busy for a while after their last call: the next contestant shall not pay.
 PAUSE = 0.1
 
 
