@@ -49,13 +49,14 @@ MAY_IMPORT = {
     "cli": {"demo", "experiments", "command"},
     "__main__": {"cli"},
 }
-# What solvers may know of other layers: protocols, and the plain result a learner hands back.
+# What solvers may know of other layers: protocols, functions of nothing else, and the plain result of a learner.
 PROTOCOLS = {
     "kernelweave.geometry.fenchel",
     "kernelweave.geometry.protocol",
     "kernelweave.gram.protocol",
     "kernelweave.learners.protocol",
     "kernelweave.learners.machine",
+    "kernelweave.learners.worst",
 }
 
 

@@ -1,6 +1,7 @@
 // The step of a weighted sum of matrices, for every file that walks their rows.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -20,6 +21,19 @@ inline void add_scaled(Sum* acc, const T* const* rows, const Sum* weights, std::
     for (std::size_t j = 0; j < length; ++j)
         acc[j] += (u * static_cast<Sum>(a[j]) + v * static_cast<Sum>(b[j])) +
                   (w * static_cast<Sum>(c[j]) + x * static_cast<Sum>(d[j]));
+}
+
+// The same sum, and in `size` that of absolute values: what relative errors of the entries are measured by.
+KERNELWEAVE_CLONES void add_scaled_rows_and_sizes(double* acc, double* size, const float* const* rows,
+                                                  const double* weights, std::size_t length) {
+    const float *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+    const double u = weights[0], v = weights[1], w = weights[2], x = weights[3];
+    for (std::size_t j = 0; j < length; ++j) {
+        const double e = u * static_cast<double>(a[j]), f = v * static_cast<double>(b[j]);
+        const double g = w * static_cast<double>(c[j]), h = x * static_cast<double>(d[j]);
+        acc[j] += (e + f) + (g + h);
+        size[j] += (std::abs(e) + std::abs(f)) + (std::abs(g) + std::abs(h));
+    }
 }
 
 KERNELWEAVE_CLONES void add_scaled_rows(float* acc, const float* const* rows, const float* weights,
@@ -57,6 +71,15 @@ public:
         for (std::size_t m = 0; m < matrices_.size(); m += kTogether) {
             for (std::size_t r = 0; r < kTogether; ++r) rows[r] = matrices_[m + r] + place;
             add_scaled_rows(acc, rows, weights_.data() + m, length);
+        }
+    }
+
+    // The same, and in `size` the sum of their absolute values.
+    void add(Sum* acc, Sum* size, std::size_t place, std::size_t length) const {
+        const T* rows[kTogether];
+        for (std::size_t m = 0; m < matrices_.size(); m += kTogether) {
+            for (std::size_t r = 0; r < kTogether; ++r) rows[r] = matrices_[m + r] + place;
+            add_scaled_rows_and_sizes(acc, size, rows, weights_.data() + m, length);
         }
     }
 

@@ -130,14 +130,16 @@ void mirror(Output<T, 2> K, int n_threads) {
     kw::mirror<T>(K.data(), K.shape(0), n_threads);
 }
 
-template <class T>
-void image(Input<T, 2> packed, Input<double, 1> eta, Input<double, 2> V, Output<double, 2> out, int n_threads) {
+void image(Input<float, 2> packed, Input<double, 1> eta, Input<double, 2> V, Output<double, 2> out,
+           Output<double, 2> sizes, int n_threads) {
     const std::size_t n = V.shape(1);
     require(packed.shape(1) == kw::triangle(n), "image: packed rows must hold n(n+1)/2 entries");
     require(eta.shape(0) == packed.shape(0), "image: one weight per kernel is needed");
     require(out.shape(0) == V.shape(0) && out.shape(1) == n, "image: out must have the shape of V");
+    require(sizes.shape(0) == V.shape(0) && sizes.shape(1) == n, "image: sizes must have the shape of V");
     nb::gil_scoped_release release;
-    kw::image<T>(packed.data(), packed.shape(0), n, eta.data(), V.data(), V.shape(0), out.data(), n_threads);
+    kw::image(packed.data(), packed.shape(0), n, eta.data(), V.data(), V.shape(0), out.data(), sizes.data(),
+              n_threads);
 }
 
 template <class T>
@@ -281,8 +283,6 @@ void bind(nb::module_& m) {
     m.def("take", &take<T>, nb::arg("packed").noconvert(), nb::arg("chosen"), nb::arg("out").noconvert(),
           nb::arg("n_threads") = 1);
     m.def("mirror", &mirror<T>, nb::arg("K").noconvert(), nb::arg("n_threads") = 1);
-    m.def("image", &image<T>, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("images", &images<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("energies", &energies<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
@@ -304,6 +304,8 @@ NB_MODULE(_core, m) {
     m.def("smo_plus", &smo_plus, nb::arg("K").noconvert(), nb::arg("G").noconvert(), nb::arg("y").noconvert(),
           nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("f").noconvert(),
           nb::arg("g").noconvert(), nb::arg("tolerance"), nb::arg("max_iterations"));
+    m.def("image", &image, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"), nb::arg("out").noconvert(),
+          nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
     m.def("add_images", &add_images, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),
           nb::arg("out").noconvert());
     m.def("exp_scaled", &exp_scaled, nb::arg("D").noconvert(), nb::arg("factor"), nb::arg("out").noconvert());

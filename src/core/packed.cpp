@@ -128,11 +128,10 @@ void take(const T* packed, std::size_t n_kernels, std::size_t stride, const std:
     });
 }
 
-template <class T>
-void image(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
-           std::size_t n_columns, double* out, int n_threads) {
-    const WeightedSum<T, double> sum(matrices(packed, n_kernels, n), eta);
-    weighted_image(sum, n, triangle, V, n_columns, out, n_threads);
+void image(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
+           std::size_t n_columns, double* out, double* sizes, int n_threads) {
+    const WeightedSum<float, double> sum(matrices(packed, n_kernels, n), eta);
+    weighted_image_and_sizes(sum, n, triangle, V, n_columns, out, sizes, n_threads);
 }
 
 template <class T>
@@ -181,10 +180,6 @@ template void mirror<float>(float*, std::size_t, int);
 template void mirror<double>(double*, std::size_t, int);
 template void take<float>(const float*, std::size_t, std::size_t, const std::size_t*, std::size_t, float*, int);
 template void take<double>(const double*, std::size_t, std::size_t, const std::size_t*, std::size_t, double*, int);
-template void image<float>(const float*, std::size_t, std::size_t, const double*, const double*, std::size_t, double*,
-                           int);
-template void image<double>(const double*, std::size_t, std::size_t, const double*, const double*, std::size_t,
-                            double*, int);
 template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);
 template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int);
 template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, double*, int);

@@ -30,10 +30,9 @@ void take(const T* packed, std::size_t n_kernels, std::size_t stride, const std:
 template <class T>
 void mirror(T* K, std::size_t n, int n_threads);
 
-// out = V K(eta) for V of shape (n_columns, n), in double; K(eta) is never held.
-template <class T>
-void image(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
-           std::size_t n_columns, double* out, int n_threads);
+// out = V K(eta) and sizes = |V| (sum_m |eta_m K_m|) for V of shape (n_columns, n), in double.
+void image(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
+           std::size_t n_columns, double* out, double* sizes, int n_threads);
 
 // out[m, :, c] = K_m V[:, c] for V of shape (n, n_columns), all in double.
 template <class T>

@@ -12,39 +12,73 @@
 namespace kernelweave {
 namespace {
 
-// out = V (sum_m eta_m K_m) for V of shape (n_columns, n), from the lower triangles alone; the sum is never held.
-// place(i) is where row i begins. Sums are in double, and their digits do not depend on the number of threads.
-template <class T, class Place>
-void weighted_image(const WeightedSum<T, double>& sum, std::size_t n, const Place& place, const double* V,
-                    std::size_t n_columns, double* out, int n_threads) {
-    constexpr std::size_t kRows = 8;     // rows at a time: small enough to balance the triangle's growing rows
-    constexpr std::size_t kShares = 16;  // partial sums, always as many
-    const std::size_t size = n_columns * n;
-    std::vector<double> parts(kShares * size, 0.0);
+// Add what entries [start, start + length) of row i of a symmetric matrix, up to its diagonal, have to do with V K.
+inline void add_row(const double* row, std::size_t i, std::size_t start, std::size_t length, const double* V,
+                    std::size_t n_columns, std::size_t n, double* out) {
+    const bool at_diagonal = start + length == i + 1;
+    const std::size_t below = at_diagonal ? length - 1 : length;
+    for (std::size_t c = 0; c < n_columns; ++c) {
+        const double* v = V + c * n;
+        double* image = out + c * n;
+        image[i] += dot_and_add_row(row, v + start, v[i], image + start, below);
+        if (at_diagonal) image[i] += row[below] * v[i];
+    }
+}
+
+// Walk the lower triangle in chunks of rows, visit(share, i, start, length): the rows of a share one after the other,
+// shares side by side. There are always as many, so that digits do not depend on the number of threads.
+constexpr std::size_t kShares = 16;
+
+template <class Visit>
+void walk_triangle(std::size_t n, int n_threads, const Visit& visit) {
+    constexpr std::size_t kRows = 8;  // rows at a time: small enough to balance the triangle's growing rows
     parallel_for(kShares, n_threads, [&](std::size_t share) {
-        double acc[kChunk];
-        double* part = parts.data() + share * size;
-        for (std::size_t block = share * kRows; block < n; block += kShares * kRows) {
-            for (std::size_t i = block; i < std::min(n, block + kRows); ++i) {
-                for (std::size_t start = 0; start <= i; start += kChunk) {
-                    const std::size_t length = std::min(kChunk, i + 1 - start);
-                    std::fill(acc, acc + length, 0.0);
-                    sum.add(acc, place(i) + start, length);
-                    const bool at_diagonal = start + length == i + 1;
-                    const std::size_t below = at_diagonal ? length - 1 : length;
-                    for (std::size_t c = 0; c < n_columns; ++c) {
-                        const double* v = V + c * n;
-                        double* image = part + c * n;
-                        image[i] += dot_and_add_row(acc, v + start, v[i], image + start, below);
-                        if (at_diagonal) image[i] += acc[below] * v[i];
-                    }
-                }
-            }
-        }
+        for (std::size_t block = share * kRows; block < n; block += kShares * kRows)
+            for (std::size_t i = block; i < std::min(n, block + kRows); ++i)
+                for (std::size_t start = 0; start <= i; start += kChunk)
+                    visit(share, i, start, std::min(kChunk, i + 1 - start));
     });
+}
+
+inline void add_up(const std::vector<double>& parts, std::size_t size, double* out) {
     std::fill(out, out + size, 0.0);
     for (std::size_t share = 0; share < kShares; ++share)
         for (std::size_t j = 0; j < size; ++j) out[j] += parts[share * size + j];
+}
+
+// out = V (sum_m eta_m K_m) for V of shape (n_columns, n), from the lower triangles alone; the sum is never held.
+// place(i) is where row i begins.
+template <class T, class Place>
+void weighted_image(const WeightedSum<T, double>& sum, std::size_t n, const Place& place, const double* V,
+                    std::size_t n_columns, double* out, int n_threads) {
+    const std::size_t size = n_columns * n;
+    std::vector<double> parts(kShares * size, 0.0);
+    walk_triangle(n, n_threads, [&](std::size_t share, std::size_t i, std::size_t start, std::size_t length) {
+        double acc[kChunk];
+        std::fill(acc, acc + length, 0.0);
+        sum.add(acc, place(i) + start, length);
+        add_row(acc, i, start, length, V, n_columns, n, parts.data() + share * size);
+    });
+    add_up(parts, size, out);
+}
+
+// The same, and sizes = |V| (sum_m |eta_m K_m|).
+template <class T, class Place>
+void weighted_image_and_sizes(const WeightedSum<T, double>& sum, std::size_t n, const Place& place, const double* V,
+                              std::size_t n_columns, double* out, double* sizes, int n_threads) {
+    const std::size_t size = n_columns * n;
+    std::vector<double> parts(kShares * size, 0.0), size_parts(kShares * size, 0.0), absolute(V, V + size);
+    for (double& v : absolute) v = std::abs(v);
+    walk_triangle(n, n_threads, [&](std::size_t share, std::size_t i, std::size_t start, std::size_t length) {
+        double acc[kChunk], magnitude[kChunk];
+        std::fill(acc, acc + length, 0.0);
+        std::fill(magnitude, magnitude + length, 0.0);
+        sum.add(acc, magnitude, place(i) + start, length);
+        add_row(acc, i, start, length, V, n_columns, n, parts.data() + share * size);
+        add_row(magnitude, i, start, length, absolute.data(), n_columns, n, size_parts.data() + share * size);
+    });
+    add_up(parts, size, out);
+    add_up(size_parts, size, sizes);
 }
 
 }  // namespace

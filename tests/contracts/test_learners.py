@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.svm import SVC, NuSVC
+from tests.contracts.perturbed import perturbed
 from tests.contracts.target_cases import CASES as TARGET_CASES
 from tests.reference import loops
 from tests.reference.conic import conic_optimum
@@ -18,6 +19,7 @@ from kernelweave.learners import (
     SquaredHinge,
     UnbiasedSquaredHinge,
 )
+from kernelweave.learners.worst import worst_primal
 
 # learner, the same for the conic oracle, its primal value by a naive loop
 CASES = [
@@ -103,6 +105,29 @@ def test_the_growth_is_reached_where_every_sample_pays():
     machine = Hinge(C=3.0).measure(np.zeros(20), np.zeros(20), y)
     moved = Hinge(C=3.0).measure(-0.1 * y, np.zeros(20), y)
     assert moved.primal - machine.primal == pytest.approx(machine.growth(np.full(20, 0.1)))
+
+
+@pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 0.2])
+def test_no_rounding_of_the_kernel_lifts_the_optimum_above_the_worst(
+    problem, learner, oracle, primal, size, rng
+):
+    K, y = problem
+    for v in (learner.solve(K, y, tol=1e-6).coef, learner.solve(K, y, tol=1e-1).coef, np.zeros(y.size)):
+        worst = worst_primal(learner, K @ v, size * np.abs(K) @ np.abs(v), v, y)
+        for K_true in perturbed(K, size, rng):
+            assert learner.solve(K_true, y, tol=1e-6).dual <= worst + 1e-9 * abs(worst)
+
+
+@pytest.mark.parametrize("C", [1e2, 1e6])
+def test_at_hard_margins_errors_cost_their_share_and_no_more(C, rng):
+    Ks, y = random_problem(0, n=40, M=4)
+    K = sum(Ks) / 4 + np.eye(40)  # separable
+    machine = Hinge(C).solve(K, y, tol=1e-8)
+    reach = np.full(40, 1e-4)
+    worst = worst_primal(Hinge(C), K @ machine.coef, reach, machine.coef, y)
+    assert 0.0 <= worst / machine.primal - 1.0 <= 1e-3
+    assert Hinge(C).measure(K @ machine.coef, machine.coef, y).growth(reach) >= 0.5 * C * 1e-4 * 40
 
 
 @pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)

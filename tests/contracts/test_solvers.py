@@ -203,12 +203,11 @@ def test_kernels_are_read_again_only_where_rounding_hides_the_rest(C, geometry, 
         _, loose = solvers.verify(problem, quick, result, tol=1e-3)
         _, tight = solvers.verify(problem, full, result)
         assert (quick.read, full.read, full.used) == (0, 1, 1)
-        assert quick.used == (0 if C == 1.0 else quick.used)
+        assert quick.used == 0
         for certificate in (loose, tight):
             assert certificate.lower <= optimum * (1 + 1e-8)
             assert optimum <= certificate.upper * (1 + 1e-8)
         assert loose.lower <= tight.lower
-        assert loose.upper >= tight.upper
         assert loose.relative_gap <= 1e-3
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVR, OneClassSVM
+from tests.contracts.perturbed import perturbed
 from tests.contracts.target_cases import CASES, IDS, for_oracle, samples
 from tests.reference.targets import fisher_value, target_optimum
 
@@ -11,6 +12,7 @@ import kernelweave.learners as learners
 from kernelweave.learners import EpsilonInsensitive, Fisher, OneClass, Square
 from kernelweave.learners.bias import epsilon_bias
 from kernelweave.learners.threshold import fewest_errors
+from kernelweave.learners.worst import worst_primal
 
 each_learner = pytest.mark.parametrize(("learner", "oracle", "targets"), CASES, ids=IDS)
 
@@ -81,6 +83,21 @@ def test_moved_decision_values_cost_no_more_than_the_growth(problem, learner, or
         moved = learner.measure(K @ v + size * way, v, y)
         allowed = machine.growth(size * np.abs(way)) + 1e-12 * abs(machine.primal)
         assert moved.primal <= machine.primal + allowed
+
+
+@each_learner
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 0.2])
+def test_no_rounding_of_the_kernel_lifts_the_optimum_above_the_worst(
+    problem, learner, oracle, targets, size, rng
+):
+    K, y = problem[0], problem[1][targets]
+    learner = learner.for_columns() if y.ndim == 2 else learner
+    v = learner.solve(K, y, tol=1e-6).coef
+    reach = size * np.abs(K) @ np.abs(v)
+    worst = worst_primal(learner, K @ v, reach, v, y)
+    assert worst >= learner.measure(K @ v, v, y).primal
+    for K_true in perturbed(K, size, rng):
+        assert learner.solve(K_true, y, tol=1e-6).dual <= worst + 1e-9 * abs(worst)
 
 
 @each_learner

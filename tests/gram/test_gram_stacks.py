@@ -54,13 +54,14 @@ def test_the_verbs_are_what_the_matrices_say(rng, matrices, name, columns):
     energies = [0.5 * np.vdot(V, k @ V) for k in matrices]
     np.testing.assert_allclose(stack.energies(V), energies, **tolerance)
     assert stack.images(V).shape == (5, *V.shape)
-    image = stack.image(eta, V) + offset
-    assert image.shape == V.shape
+    image, reach = stack.image_within(eta, V)
+    assert image.shape == reach.shape == V.shape
+    image = image + offset
     rounded = name in ("packed float32", "packed float32 centred")
     exactly = tolerance if rounded else dict(rtol=1e-10, atol=1e-9)
     np.testing.assert_allclose(image, K @ V, **exactly)
-    assert (np.abs(image - K @ V) <= stack.image_errors(eta, V) + 1e-9).all()
-    assert stack.image_errors(eta, V).any() == rounded
+    assert (np.abs(image - K @ V) <= reach + 1e-9).all()
+    assert reach.any() == rounded
     off = np.abs(stack.energies(V) - energies)
     assert (off <= stack.energy_errors(V) + 1e-9).all()
     assert stack.energy_errors(V).any() == rounded

@@ -119,17 +119,11 @@ class GramBank:
         """Return Σ eta_m k_m between new samples and the training samples."""
         return combined(self.fitted, X, eta)
 
-    def image(self, eta: Vector, coef: AnyArray) -> AnyArray:
-        """Return K(eta) V of the stored kernels, summed in double precision."""
-        if not isinstance(self.stack, KnowsRounding):
-            return np.tensordot(eta, self.stack.images(coef), axes=1)
-        return self.stack.image(eta, coef)
-
-    def image_errors(self, eta: Vector, coef: AnyArray) -> AnyArray:
-        """Bound what rounding in storage did to K(eta) V; infinite where that is not known."""
+    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return K(eta) V of the stored kernels, and how far the originals' may be: infinite if not known."""
         if isinstance(self.stack, KnowsRounding):
-            return self.stack.image_errors(eta, coef)
-        return np.full(coef.shape, np.inf)
+            return self.stack.image_within(eta, coef)
+        return np.full(coef.shape, np.nan), np.full(coef.shape, np.inf)
 
     def energy_errors(self, coef: AnyArray) -> Vector:
         """Bound what rounding in storage took from the energies; infinite where that is not known."""

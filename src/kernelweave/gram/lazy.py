@@ -130,8 +130,8 @@ class LazyGrams(AddingGrams):
             out += share
         return out
 
-    def image_errors(self, eta: Vector, coef: AnyArray) -> AnyArray:  # noqa: ARG002 - nothing is rounded
-        return np.zeros(coef.shape)
+    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+        return self.image(eta, coef), np.zeros(coef.shape)
 
     def energy_errors(self, coef: AnyArray) -> Vector:  # noqa: ARG002 - energies are those of the entries
         return np.zeros(self.n_kernels)

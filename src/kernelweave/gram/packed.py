@@ -114,14 +114,14 @@ class PackedGrams:
         _core.images(self.packed, columns, out, self.n_threads)
         return out.reshape(self.n_kernels, *coef.shape)
 
-    def image(self, eta: Vector, coef: AnyArray) -> AnyArray:
+    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+        if not self.is_rounded:
+            return np.tensordot(eta, self.images(coef), axes=1), np.zeros(coef.shape)
         V = np.ascontiguousarray(_columns(coef).T)
-        out = np.empty(V.shape)
-        _core.image(self.packed, np.ascontiguousarray(eta), V, out, self.n_threads)
-        return np.ascontiguousarray(out.T).reshape(coef.shape)
-
-    def image_errors(self, eta: Vector, coef: AnyArray) -> AnyArray:
-        return of_image(self.roots, eta, coef) if self.is_rounded else np.zeros(coef.shape)
+        image, sizes = np.empty(V.shape), np.empty(V.shape)
+        _core.image(self.packed, np.ascontiguousarray(eta), V, image, sizes, self.n_threads)
+        image, sizes = image.T.reshape(coef.shape), sizes.T.reshape(coef.shape)
+        return image, of_image(sizes, eta, coef)
 
     def energies(self, coef: AnyArray) -> Vector:
         out = np.empty(self.n_kernels)

@@ -84,12 +84,8 @@ class StoredStack(GramStack, Samples, Protocol):
 class KnowsRounding(Protocol):
     """A stack that can tell what rounding in storage did to its products."""
 
-    def image(self, eta: Vector, coef: AnyArray) -> AnyArray:
-        """Return K(eta) V, summed in double precision; K(eta) itself is not held."""
-        ...
-
-    def image_errors(self, eta: Vector, coef: AnyArray) -> AnyArray:
-        """Bound for every entry how far K(eta) V of the stored matrices may be from that of the originals."""
+    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return K(eta) V, summed in double precision, and for every entry how far the originals' may be."""
         ...
 
     def energy_errors(self, coef: AnyArray) -> Vector:

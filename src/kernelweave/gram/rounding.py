@@ -17,14 +17,12 @@ def of_arithmetic(sizes: Vector, n_samples: int) -> Vector:
     return np.asarray(DOUBLE * np.sqrt(n_samples) * sizes)
 
 
-def of_image(roots: Matrix, eta: Vector, coef: AnyArray) -> AnyArray:
-    r"""Bound what rounding entries to float32 changes in K(eta) V, entry by entry.
+def of_image(sizes: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
+    r"""Bound what rounding entries to float32 changes in K(eta) V, given sizes = Σ eta_m |K_m| |V| as stored.
 
-    Row i of K_m v moves by at most u d_i Σ d_j |v_j|, with d² the diagonal of K_m (see `of_energies`).
+    Entry (i, j) moves by at most u |K_ij| before rounding, which is u / (1 - u) |K_ij| after it.
     """
-    size = np.abs(coef.reshape(coef.shape[0], -1))
-    moved = SINGLE * roots.T @ (eta[:, None] * (roots @ size)) + SMALLEST * eta.sum() * size.sum(axis=0)
-    return np.asarray(moved.reshape(coef.shape))
+    return np.asarray(SINGLE / (1.0 - SINGLE) * sizes + SMALLEST * eta.sum() * np.abs(coef).sum(axis=0))
 
 
 def of_energies(roots: Matrix, coef: AnyArray) -> Vector:

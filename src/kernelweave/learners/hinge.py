@@ -47,6 +47,7 @@ class Hinge(SupportVectorLearner):
     tunable: ClassVar[str] = "C"
     tried: ClassVar[tuple[float, ...]] = COSTS
     degree: ClassVar[int] = 1
+    falls_with_margin: ClassVar[bool] = True
 
     C: float = 1.0
     tol: float | None = None

@@ -51,6 +51,7 @@ class NuHinge(SupportVectorLearner):
     """
 
     tunable: ClassVar[str] = "nu"
+    falls_with_margin: ClassVar[bool] = True
 
     nu: float = 0.5
     tol: float | None = None

@@ -47,6 +47,10 @@ class OneVsRest(Part):
     def for_columns(self) -> Learner:
         return self
 
+    @property
+    def falls_with_margin(self) -> bool:
+        return bool(getattr(self.learner, "falls_with_margin", False))
+
     def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
         return join([self.learner.measure(f[:, c], coef[:, c], y[:, c], weight) for c in range(y.shape[1])])
 

@@ -48,6 +48,7 @@ class SquaredHinge(SupportVectorLearner):
     tunable: ClassVar[str] = "C"
     tried: ClassVar[tuple[float, ...]] = COSTS
     degree: ClassVar[int] = 2
+    falls_with_margin: ClassVar[bool] = True
 
     C: float = 1.0
     tol: float | None = None

@@ -42,6 +42,8 @@ class SupportVectorLearner(Tuned, ABC):
     has_bias = True
     # The power of a margin violation that is paid for; None where the margin itself is learnt.
     degree: ClassVar[int | None] = None
+    # Whether no sample pays more as its margin y f grows.
+    falls_with_margin: ClassVar[bool] = False
     tol: float | None
 
     def check(self, y: AnyArray, weight: Vector) -> None:

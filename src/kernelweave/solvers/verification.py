@@ -9,6 +9,7 @@ import numpy as np
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.gram.protocol import GramStack, KnowsRounding
 from kernelweave.learners.machine import Machine
+from kernelweave.learners.worst import worst_primal
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.problem import Problem, energies
 from kernelweave.solvers.result import Result
@@ -40,16 +41,15 @@ def verify(p: Problem, exact: ExactGrams, result: Result, tol: float = 0.0) -> t
 def _raised(p: Problem, result: Result, lower: float, tol: float) -> tuple[Machine, float] | None:
     """Return the upper bound that holds whatever rounding did to the stored kernels, if it closes the gap."""
     bank, eta, coef = p.bank, result.eta, result.machine.coef
-    if not isinstance(bank, KnowsRounding):
-        return None
-    errors = bank.image_errors(eta, coef)
-    if not np.isfinite(errors).all():
-        return None
     value = p.geometry.value(eta)
-    if not _closed(value + result.machine.primal + result.machine.growth(errors), lower, tol):
+    if not isinstance(bank, KnowsRounding) or not _closed(value + result.machine.primal, lower, tol):
         return None
-    machine = p.learner.measure(bank.image(eta, coef), coef, p.y, p.weight)
-    upper = value + machine.primal + machine.growth(errors) + machine.rounding(eta, bank.errors)
+    f, reach = bank.image_within(eta, coef)
+    if not np.isfinite(reach).all():
+        return None
+    machine = p.learner.measure(f, coef, p.y, p.weight)
+    worst = worst_primal(p.learner, f, reach, coef, p.y, p.weight)
+    upper = value + worst + machine.rounding(eta, bank.errors)
     return (machine, upper) if _closed(upper, lower, tol) else None
 
 
