@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "cli": {"demo", "experiments", "command"},
     "__main__": {"cli"},
 }
-# What solvers may know of other layers: protocols, functions of nothing else, and the plain result of a learner.
+# What solvers may know of other layers: protocols, functions of these alone, and a learner's plain result.
 PROTOCOLS = {
     "kernelweave.geometry.fenchel",
     "kernelweave.geometry.protocol",

@@ -38,9 +38,9 @@ def always_low_rank(monkeypatch):
     monkeypatch.setattr(choose, "SMALL", 0)
 
 
-def held(memory_limit=None):
+def held(memory_limit=None, **how):
     fitted = BANK.fit(X)
-    return GramBank.hold(fitted, centre=True, tol=1e-3, memory_limit=memory_limit, n_threads=2).stack
+    return GramBank.hold(fitted, centre=True, tol=1e-3, memory_limit=memory_limit, n_threads=2, **how).stack
 
 
 @pytest.mark.parametrize("tolerance", [1e-6, 1e-12])
@@ -126,6 +126,13 @@ def test_where_memory_is_short_kernels_are_made_again(monkeypatch):
     exact = GramBank.hold(fitted, centre=True, tol=1e-6, memory_limit=choose.lazy_bytes(N, 8, 8)).stack
     assert isinstance(exact, LazyGrams)
     assert not exact.is_rounded
+
+
+def test_for_many_problems_a_basis_is_second_choice(always_low_rank):
+    packed = choose.packed_bytes(N, 8, 4)
+    assert isinstance(held(memory_limit=packed), JoinedGrams)
+    assert isinstance(held(memory_limit=packed, for_many=True), PackedGrams)
+    assert isinstance(held(memory_limit=packed - 1, for_many=True), JoinedGrams)
 
 
 def test_bases_count_as_memory_taken(always_low_rank):

@@ -42,6 +42,7 @@ class GramBank:
         memory_limit: float | None = None,
         n_threads: int = 1,
         lazy: bool = False,
+        for_many: bool = False,
     ) -> GramBank:
         """Compute and store the training Gram matrices of a fitted bank, or only prepare to make them."""
 
@@ -57,6 +58,7 @@ class GramBank:
                 memory_limit=memory_limit,
                 n_threads=n_threads,
                 lazy=lazy,
+                for_many=for_many,
             )
 
         in_float64 = (lambda: stored("float64")) if dtype == "auto" else None

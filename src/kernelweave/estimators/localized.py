@@ -246,7 +246,6 @@ class LocalizedMKLClassifier(MKLClassifier):
             tol=self.tol,
             dtype="float64",
             memory_limit=self.memory_limit,
-            for_many=False,
             n_threads=1 if len(targets) > 1 else effective_n_jobs(self.n_jobs),
         )
         return GatedTask(kernels, targets, setting.weight, setting.classes, setting.features)

@@ -197,7 +197,6 @@ class SVM2K(KernelClassifier):
             dtype="float64",  # the interior point needs all digits
             memory_limit=self.memory_limit,
             n_threads=n_jobs,
-            for_many=False,
         )
         K_a, K_b = (stack.combine(row) for row in np.eye(2))
         with gap_bars(self.verbose, "step") as bars, blas_threads(n_jobs if Y.shape[1] == 1 else 1):

@@ -218,7 +218,6 @@ class SVMPlusClassifier(KernelClassifier):
             dtype="float64",  # the machine's linear algebra needs all digits
             memory_limit=self.memory_limit,
             n_threads=n_threads,
-            for_many=False,
         )
 
     def _solve(self, problems: dict[str, Problem]) -> list[Result]:

@@ -15,7 +15,7 @@ from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.estimators.task import Start
 from kernelweave.geometry import Projects, Restricts, Reweights, WeightGeometry
-from kernelweave.gram.memory import budget, packed_bytes, sample_size
+from kernelweave.gram.memory import sample_size
 from kernelweave.learners import Learner
 from kernelweave.solvers import (
     BlockDescent,
@@ -41,19 +41,10 @@ MANY_KERNELS, FEW_KERNELS = 1000, 100
 SHARP = 0.1
 
 
-def hold(
-    fitted: FittedKernels, *, dtype: str, memory_limit: float | None, for_many: bool, **how: Any
-) -> GramBank:
-    """Store the training kernels; for many problems in float64 where it fits.
-
-    Every solution on rounded kernels takes a pass over the kernels as they are, computed anew, which for a
-    problem solved from its neighbour would cost more than solving it.
-    """
-    doubles = packed_bytes(fitted.n_samples, len(fitted), np.dtype(np.float64).itemsize)
-    if for_many and dtype == "auto" and doubles <= budget(memory_limit):
-        dtype = "float64"
+def hold(fitted: FittedKernels, **how: Any) -> GramBank:
+    """Store the training kernels."""
     with blas_threads(1):
-        return GramBank.hold(fitted, dtype=dtype, memory_limit=memory_limit, **how)
+        return GramBank.hold(fitted, **how)
 
 
 def with_defaults(

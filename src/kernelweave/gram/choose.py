@@ -39,6 +39,7 @@ def store(
     memory_limit: float | None = None,
     n_threads: int = 1,
     lazy: bool = False,
+    for_many: bool = False,
 ) -> StoredStack:
     """Hold the kernels the way their size, the tolerance and the memory limit ask for.
 
@@ -47,7 +48,8 @@ def store(
     not fit; and if not even the combined matrix fits, nothing is taken.
     ``in_memory`` says that the matrices exist already: then float64 keeps references and copies nothing.
     ``lazy`` asks for kernels to be made again for every pass, whatever would fit: few of them, a working set,
-    are going to be held.
+    are going to be held. ``for_many`` says that many problems are going to be solved: then a basis is second
+    choice, for each solution on it takes a pass over the kernels as they are.
     """
     wanted, limit = wish(n_samples, n_kernels, tol, dtype), budget(memory_limit)
     how: dict[str, Any] = {"centre": centre, "n_threads": n_threads}
@@ -73,7 +75,7 @@ def store(
             memory_limit=memory_limit,
             n_threads=n_threads,
         )
-    if rounded and dtype == "auto" and n_samples >= MANY:
+    if rounded and dtype == "auto" and n_samples >= MANY and not (for_many and chosen):
         rest, bases = _split(rest, n_samples // RANKS)
     if not bases:
         if chosen is not None:
