@@ -11,11 +11,8 @@ from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.rounding import of_arithmetic, of_energies, of_image
+from kernelweave.gram.scratch import lease
 from kernelweave.gram.source import Source, centring, diagonals, in_bulk
-
-# Fresh memory up to this size is best had before it is written to: packing 117 kernels of 538 samples takes
-# 30 ms in place of 38; from 400 MB on it makes no difference.
-SMALL = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class PackedGrams:
         n_threads: int = 1,
     ) -> PackedGrams:
         """Convert the kernels block by block; besides the result only a block per thread is held."""
-        packed = _fresh((n_kernels, n_samples * (n_samples + 1) // 2), dtype, n_threads)
+        packed = lease((n_kernels, n_samples * (n_samples + 1) // 2), dtype, n_threads)
         found = diagonals(sources, n_kernels, n_samples)
         shifts = np.zeros((n_kernels, n_samples))
         if centre:
@@ -135,14 +132,6 @@ class PackedGrams:
         if not self.centred:
             return np.zeros(coef.shape[1:])
         return np.asarray((eta @ self.shifts) @ coef)
-
-
-def _fresh(shape: tuple[int, int], dtype: str, n_threads: int) -> AnyArray:
-    """Return memory to be written to by all threads, its pages there already where that is faster."""
-    packed = np.empty(shape, dtype=dtype)
-    if packed.nbytes <= SMALL:
-        _core.touch(packed, n_threads)
-    return packed
 
 
 def _columns(coef: AnyArray) -> Matrix:
