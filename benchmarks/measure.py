@@ -10,7 +10,7 @@ from pathlib import Path
 from kernelweave.gram.scratch import forget
 
 # Threads of BLAS keep a core busy for a while after their last call: the next contestant shall not pay.
-PAUSE = 0.1
+PAUSE = 0.02
 
 
 def seconds(call: Callable[[], object]) -> float:
