@@ -119,6 +119,17 @@ def test_no_rounding_of_the_kernel_lifts_the_optimum_above_the_worst(
             assert learner.solve(K_true, y, tol=1e-6).dual <= worst + 1e-9 * abs(worst)
 
 
+def test_the_worst_is_known_where_margins_are():
+    y = np.tile([1.0, -1.0], 5)
+    v, reach = 0.2 * y, np.linspace(0.0, 0.01, 10)
+    easy = worst_primal(Hinge(C=1e6), 3.0 * y, reach, v, y)  # nobody pays
+    assert easy == pytest.approx(0.5 * (0.2 * 30.0 + 0.2 * reach.sum()))
+    hard = worst_primal(Hinge(C=1e6), y, np.full(10, 0.01), v, y)  # all would pay, and larger ones need not
+    assert hard == pytest.approx(0.5 * (2.0 + 0.2 * 0.1) / 0.99**2)
+    soft = worst_primal(Hinge(C=1e-6), y, np.full(10, 0.01), v, y)
+    assert soft == pytest.approx(0.5 * (2.0 + 0.2 * 0.1) + 1e-6 * 0.1)
+
+
 @pytest.mark.parametrize("C", [1e2, 1e6])
 def test_at_hard_margins_errors_cost_their_share_and_no_more(C, rng):
     Ks, y = random_problem(0, n=40, M=4)
