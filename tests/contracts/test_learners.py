@@ -1,5 +1,7 @@
 """What every learner promises, by table."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.svm import SVC, NuSVC
@@ -105,6 +107,8 @@ def test_the_growth_is_reached_where_every_sample_pays():
     machine = Hinge(C=3.0).measure(np.zeros(20), np.zeros(20), y)
     moved = Hinge(C=3.0).measure(-0.1 * y, np.zeros(20), y)
     assert moved.primal - machine.primal == pytest.approx(machine.growth(np.full(20, 0.1)))
+    free = replace(machine, coef=-0.5 * y, slope=0.0)  # nobody pays: ½ v'Kv alone grows
+    assert free.growth(np.full(20, 0.1)) == pytest.approx(0.5 * 20 * 0.5 * 0.1)
 
 
 @pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)

@@ -211,6 +211,25 @@ def test_kernels_are_read_again_only_where_rounding_hides_the_rest(C, geometry, 
         assert loose.relative_gap <= 1e-3
 
 
+@pytest.mark.parametrize("learner", [Hinge(C=0.2, tol=1e-11), SquaredHinge(C=1e4, tol=1e-11)], ids=repr)
+def test_the_upper_bound_holds_where_every_entry_was_rounded_up(learner):
+    rng = np.random.default_rng(0)
+    A = rng.integers(-3, 4, size=(30, 40)).astype(float)
+    y = np.where(np.arange(30) % 2, 1.0, -1.0)
+    K = (A @ A.T) * (1.0 - 2.0**-26)  # whole numbers in float32
+    stack = PackedGrams.pack([MatrixSource([K])], 1, 30, "float32", False)
+    np.testing.assert_array_equal(stack.combine(np.ones(1)), A @ A.T)
+    problem = solvers.Problem(stack, y, learner, Simplex())
+    result = Newton(tol=1e-3).run(problem)
+    exact = Counted((K,))
+    _, certificate = solvers.verify(problem, exact, result, tol=1e-3)
+    optimum = learner.solve(K, y)
+    assert exact.used == 0
+    assert result.certificate.upper < optimum.dual  # what was stored promises too much
+    assert optimum.dual <= certificate.upper
+    assert certificate.lower <= optimum.primal
+
+
 def test_energies_of_mixtures_are_measured_before_they_prove_anything():
     Ks, y = random_problem(0, n=60, M=6)
     stack = PackedGrams.pack([MatrixSource(Ks)], 6, 60, "float32", True)

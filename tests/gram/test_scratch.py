@@ -1,6 +1,8 @@
 """Memory is used again when nobody refers to it, and never before."""
 
 import gc
+import multiprocessing
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -74,3 +76,13 @@ def test_fits_side_by_side_do_not_share_their_memory(rng):
     with ThreadPoolExecutor(4) as pool:
         for seed, totals in enumerate(pool.map(energy, range(1, 9)), start=1):
             np.testing.assert_allclose(totals, 0.5 * seed * 1600.0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_child_does_not_wait_for_a_lock_its_parent_held():
+    lease((10,), "float64")
+    with scratch._lock:
+        process = multiprocessing.get_context("fork").Process(target=lease, args=((10,), "float64"))
+        process.start()
+    process.join(30.0)
+    assert process.exitcode == 0

@@ -65,7 +65,7 @@ class MKLModel(KernelEstimator):
     @property
     def _looks_ahead(self) -> bool:
         """Whether to look for a start on some of the samples: solvers asked for by name have their own."""
-        return self.solver is None
+        return getattr(self, "solver", None) is None
 
     def _joint(self, learner: Any) -> Any:
         """Return the learner of several columns that share their weights."""
@@ -178,9 +178,13 @@ class MKLModel(KernelEstimator):
             learner = sharpened(learner, self.tol if solver.tol is None else solver.tol)
         learner = self._joint(learner) if y.ndim == 2 else learner
         problem = Problem(task.kernels, y, learner, self._geometry, task.weight)
+        start = None
         if near is None and self._looks_ahead:
-            near = first_guess(problem, solver, watching(stop, None))
-        result, used = train(task.kernels, problem, solver, watching(stop, progress), near)
+            try:
+                start = first_guess(problem, solver, watching(stop, None))
+            except KeyboardInterrupt:  # one machine on all samples is still solved, so that there is a model
+                stop.set()
+        result, used = train(task.kernels, problem, solver, watching(stop, progress), near, start)
         if result.stopped == "interrupted":
             stop.set()
         machine = result.machine

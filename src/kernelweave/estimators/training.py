@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave._threads import blas_threads
+from kernelweave._typing import Vector
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IndefiniteKernelError
@@ -82,11 +83,9 @@ def choose(geometry: WeightGeometry, n_kernels: int, tol: float) -> Solver:
     return BlockDescent(relaxation=0.7) if quick and tol >= LOOSE else Newton()
 
 
-def first_guess(problem: Problem, solver: Solver, progress: Progress) -> Start | None:
-    """Return a start found on some of the samples, None where there are too few for that to pay."""
-    size = sample_size(problem.bank.n_samples, problem.bank.n_kernels)
-    found = guess(problem, solver, size, progress)
-    return None if found is None else Start(*found)
+def first_guess(problem: Problem, solver: Solver, progress: Progress) -> Vector | None:
+    """Return weights to start from, found on some of the samples; None where too few for that to pay."""
+    return guess(problem, solver, sample_size(problem.bank.n_samples, problem.bank.n_kernels), progress)
 
 
 def train(
@@ -95,20 +94,22 @@ def train(
     solver: Solver,
     progress: Progress | None = None,
     near: Start | None = None,
+    start: Vector | None = None,
 ) -> tuple[Result, GramBank]:
-    """Solve on the stored kernels; if storing rounded them, draw the certificate from the kernels themselves.
+    """Solve on the stored kernels; if storing rounded them, certify the result for the kernels themselves.
 
-    `verify` reads those with weight again, and the others where it has to. If rounding has kept the gap open,
-    the walk goes on in float64 from where it stands. Starts from ``near``, the solution of a similar problem
-    or a guess, if given. Returns the result and the bank its machine belongs to.
+    `verify` bounds what rounding did, and reads the kernels again where that leaves the gap open. If it stays
+    open, the walk goes on in float64 from where it stands. Starts from ``near``, the solution of a similar
+    problem, or from the weights ``start``, if given. Returns the result and the bank its machine belongs to.
     """
     tol = solver.tol
     assert tol is not None
+    begin = _start(problem, near) if start is None else {"start": start}
     try:
         if not bank.is_rounded:
-            return solver.run(problem, **_start(problem, near), progress=progress), bank
+            return solver.run(problem, **begin, progress=progress), bank
         rough = replace(solver, tol=max(tol - ROOM_FOR_ROUNDING, 0.5 * tol))
-        result = rough.run(problem, **_start(problem, near), progress=progress)
+        result = rough.run(problem, **begin, progress=progress)
         checked = _checked(result, problem, bank, tol)
         may_go_on = checked.stopped in ("rounding", "stalled") or (
             checked.stopped == "max_iter" and solver.max_iter is None

@@ -55,10 +55,6 @@ class BaselineClassifier(MKLClassifier):
     def _geometry(self) -> WeightGeometry:
         return Uniform()
 
-    @property
-    def _looks_ahead(self) -> bool:
-        return False  # there are no weights to look for
-
     def _solver(self, n_kernels: int) -> Solver:
         return with_defaults(None, self._geometry, n_kernels, self.tol, None)
 

@@ -37,7 +37,7 @@ def sample_size(n_samples: int, n_kernels: int) -> int:
     """Return how many samples to look for a start among; 0 where that does not pay."""
     if n_samples < WORTH:
         return 0
-    size = min(max(n_samples // ONE_IN, FEWEST), int((2 * SAMPLE / (n_kernels * SINGLE)) ** 0.5))
+    size = min(max(n_samples // ONE_IN, FEWEST), int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
     return size if size >= FEWEST else 0
 
 

@@ -23,7 +23,7 @@ class PackedGrams:
 
     Centring changes nothing for a machine whose coefficients sum to zero, and it removes the large constant
     part of wide Gaussians that would drown v'Kv in float32 rounding. Bounds drawn from these matrices
-    speak of them, not of the originals.
+    speak of them; `energy_errors` and `image_within` tell how far the originals may be.
 
     Examples
     --------

@@ -152,7 +152,8 @@ def largest_entries(sources: Sequence[Source], n_kernels: int) -> Vector:
     sizes = np.zeros(n_kernels)
     for source in sources:
         found = dict(source.diagonals())
-        sizes[list(found)] = np.abs([*found.values()]).max(axis=1)
+        if found:
+            sizes[list(found)] = np.abs([*found.values()]).max(axis=1)
     return sizes
 
 

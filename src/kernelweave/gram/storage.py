@@ -19,8 +19,7 @@ class Storage:
     """How the kernels were held while the weights were learnt, and the most any of them lost by it.
 
     ``error`` is the largest share of its trace that a kernel lost to a basis, or the rounding of an entry in
-    float32. It is the error of the kernels the solver walked on; certificates are drawn from the kernels
-    themselves.
+    float32. It is the error of the kernels the solver walked on; certificates speak of those that were given.
     """
 
     how: str

@@ -41,7 +41,7 @@ class OneVsRest(Part):
         return self.learner.has_bias
 
     def check(self, y: AnyArray, weight: Vector) -> None:
-        for column in y.T:
+        for column in y.reshape(y.shape[0], -1).T:
             self.learner.check(column, weight)
 
     def for_columns(self) -> Learner:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Vector
+from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import Samples
 from kernelweave.solvers.base import Solver
@@ -16,14 +17,13 @@ from kernelweave.solvers.problem import Problem, Progress
 ROUGH = 1e-2
 
 
-def guess(
-    p: Problem, solver: Solver, size: int, progress: Progress | None = None
-) -> tuple[Vector, AnyArray] | None:
-    """Return weights and coefficients near the optimum, found on ``size`` of the samples.
+def guess(p: Problem, solver: Solver, size: int, progress: Progress | None = None) -> Vector | None:
+    """Return weights near the optimum, found on ``size`` of the samples.
 
     Each of them stands for its share of all, so that losses add up to as much. What is returned is a start
     and no more: bounds are those of all samples. None where there are not as many samples with weight, the
-    learner cannot do with so few, or the geometry has one point only.
+    learner cannot do with so few, or the geometry has one point only; and where the kernels of the sample
+    cannot be solved, for why that is the walk over all samples will say.
     """
     if size == 0 or not isinstance(p.bank, Samples) or _is_a_point(p.geometry, p.bank.n_kernels):
         return None
@@ -31,20 +31,20 @@ def guess(
     rows = spread(p.y, np.flatnonzero(weight > 0.0), size)
     if rows.size < size:
         return None
-    share = float(weight[rows].sum() / weight.sum())
-    own, y = weight[rows] / share, p.y[rows]
+    own, y = weight[rows] * (weight.sum() / weight[rows].sum()), p.y[rows]
     try:
-        for column in y.reshape(size, -1).T:
+        for column in y.reshape(rows.size, -1).T:
             p.learner.check(column, own)
     except ValueError:
         return None
     part = replace(p, bank=p.bank.sample(rows), y=y, weight=own)
-    found = replace(solver, tol=max(solver.tol or 0.0, ROUGH)).run(part, progress=progress)
-    if found.stopped == "interrupted":  # there is nothing to hand back yet
+    try:
+        found = replace(solver, tol=max(solver.tol or 0.0, ROUGH)).run(part, progress=progress)
+    except (IndefiniteKernelError, np.linalg.LinAlgError):
+        return None
+    if found.stopped == "interrupted":
         raise KeyboardInterrupt
-    coef = np.zeros(p.y.shape)
-    coef[rows] = share * found.machine.coef
-    return found.eta, coef
+    return found.eta
 
 
 def _is_a_point(geometry: WeightGeometry, n_kernels: int) -> bool:

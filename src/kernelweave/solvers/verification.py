@@ -9,7 +9,7 @@ import numpy as np
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.gram.protocol import GramStack, KnowsRounding
 from kernelweave.learners.machine import Machine
-from kernelweave.learners.worst import worst_primal
+from kernelweave.learners.worst import LARGEST, worst_primal
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.problem import Problem, energies
 from kernelweave.solvers.result import Result
@@ -49,7 +49,8 @@ def _raised(p: Problem, result: Result, lower: float, tol: float) -> tuple[Machi
         return None
     machine = p.learner.measure(f, coef, p.y, p.weight)
     worst = worst_primal(p.learner, f, reach, coef, p.y, p.weight)
-    upper = value + worst + machine.rounding(eta, bank.errors)
+    # What double arithmetic rounds: of the worst machine, whose coefficients may be that much larger.
+    upper = value + worst + machine.rounding(eta, bank.errors) / (1.0 - LARGEST) ** 2
     return (machine, upper) if _closed(upper, lower, tol) else None
 
 
