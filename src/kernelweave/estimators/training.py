@@ -180,6 +180,6 @@ def reason(stopped: str, n_iter: int) -> str:
     return {
         "max_iter": f"max_iter={n_iter} is reached; raise max_iter or tol",
         "stalled": "no further descent was found; raise tol, or scale the kernels to similar size",
-        "rounding": "rounding hides the rest; raise tol, scale the kernels, or leave float32 if it was asked for",
+        "rounding": "rounding hides the rest; raise tol, scale the kernels, or avoid dtype='float32'",
         "interrupted": "it was interrupted; the best weights so far are kept",
     }[stopped]
