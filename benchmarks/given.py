@@ -14,7 +14,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks.baselines import average_and_svc, plain_loop
-from benchmarks.measure import peak_megabytes, seconds
+from benchmarks.measure import peak_megabytes, seconds, turn
 from benchmarks.problems import SIZES, simple_bank
 from kernelweave import MKLClassifier
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex
@@ -60,9 +60,10 @@ def measure(
     times: dict[str, float] = {}
     for round_ in range(options.rounds):
         console.log(f"{size} C={C:g} round {round_ + 1}")
-        for name, call in (contestants | (once if round_ == 0 else {})).items():
+        calls = contestants | (once if round_ == 0 else {})
+        for name in turn(calls, round_):
             with threadpool_limits(options.jobs):
-                times[name] = min(times.get(name, np.inf), seconds(call))
+                times[name] = min(times.get(name, np.inf), seconds(calls[name]))
     memory = {name: peak_megabytes(contestants[name]) for name in ("average", *OURS)}
     return [
         {

@@ -13,6 +13,14 @@ from kernelweave.gram.scratch import forget
 PAUSE = 0.02
 
 
+def turn(contestants: dict[str, Callable[[], object]], number: int) -> list[str]:
+    """Return whose turn it is in this round, one after the other: there, and the next time back.
+
+    What one contestant leaves behind, freed memory above all, is the next one's cost: nobody is always next.
+    """
+    return list(contestants) if number % 2 == 0 else list(reversed(contestants))
+
+
 def seconds(call: Callable[[], object]) -> float:
     time.sleep(PAUSE)
     start = time.perf_counter()

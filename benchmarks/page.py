@@ -12,8 +12,8 @@ from rich.table import Table
 HEAD = """# Speed and memory
 
 Made by `python -m benchmarks` from the files of `benchmarks/results`; nothing here is typed. Contestants of a
-table took turns in one run, each after a short pause, and the fastest time of each counts, so ratios can be
-compared, times only within their table. Two threads where nothing else is said.
+table took turns in one run, there and back, each after a short pause, and the fastest time of each counts:
+ratios can be compared, times only within their table. Two threads where nothing else is said.
 """
 
 

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
 from benchmarks.given import OURS, TOL
-from benchmarks.measure import peak_megabytes, seconds
+from benchmarks.measure import peak_megabytes, seconds, turn
 from benchmarks.problems import samples
 from kernelweave import KernelBank, MKLClassifier
 from kernelweave.bank.rules import WIDTHS
@@ -35,8 +35,8 @@ def run(options: argparse.Namespace, console: Console) -> list[dict]:
         times: dict[str, float] = {}
         for round_ in range(max(1, options.rounds // 2)):
             console.log(f"raw n={N} C={C:g} round {round_ + 1}")
-            for name, call in calls.items():
-                times[name] = min(times.get(name, np.inf), seconds(call))
+            for name in turn(calls, round_):
+                times[name] = min(times.get(name, np.inf), seconds(calls[name]))
         rows += [
             {
                 "C": C,
