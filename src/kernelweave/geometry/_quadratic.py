@@ -53,7 +53,8 @@ def model_step(eta: Vector, h: Vector, H: Matrix, cap: float, ridge: float = 0.0
         A = H.copy()
         A[np.diag_indices(n)] += softness * curvature + ridge
         try:
-            return minimise(A, h + H @ eta + softness * curvature * eta, cap, start)
+            x = minimise(A, h + H @ eta + softness * curvature * eta, cap, start)
+            return np.clip(x, 0.0, cap)  # a last digit may stick out
         except LinAlgError:  # H is less definite than it claims
             continue
     return start.copy()
