@@ -73,7 +73,7 @@ def test_a_search_walks_on_kernels_as_a_single_fit_would(cancer, monkeypatch):
     assert used == [False] * 8  # few kernels of few samples
     used.clear()
     monkeypatch.setattr("kernelweave.gram.choose.SMALL", 0)
-    assert (small(refit=False).fit(X, y).cv_results_["gap"] <= 1e-3).all()
+    assert (small(refit=False).fit(X, y).cv_results_["relative_gap"] <= 1e-3).all()
     assert used == [True] * 8
 
 
