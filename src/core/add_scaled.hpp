@@ -14,13 +14,11 @@ constexpr std::size_t kChunk = 1024;  // entries of one accumulator: well within
 constexpr std::size_t kTogether = 4;
 
 // Four kernels at a time: the accumulator is read and written once for all of them.
-template <class Sum, class T>
-inline void add_scaled(Sum* acc, const T* const* rows, const Sum* weights, std::size_t length) {
+template <class T>
+inline void add_scaled(T* acc, const T* const* rows, const T* weights, std::size_t length) {
     const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
-    const Sum u = weights[0], v = weights[1], w = weights[2], x = weights[3];
-    for (std::size_t j = 0; j < length; ++j)
-        acc[j] += (u * static_cast<Sum>(a[j]) + v * static_cast<Sum>(b[j])) +
-                  (w * static_cast<Sum>(c[j]) + x * static_cast<Sum>(d[j]));
+    const T u = weights[0], v = weights[1], w = weights[2], x = weights[3];
+    for (std::size_t j = 0; j < length; ++j) acc[j] += (u * a[j] + v * b[j]) + (w * c[j] + x * d[j]);
 }
 
 // The same sum, and in `size` that of absolute values: what relative errors of the entries are measured by.
@@ -37,10 +35,6 @@ KERNELWEAVE_CLONES void add_scaled_rows_and_sizes(double* acc, double* size, con
 }
 
 KERNELWEAVE_CLONES void add_scaled_rows(float* acc, const float* const* rows, const float* weights,
-                                        std::size_t length) {
-    add_scaled(acc, rows, weights, length);
-}
-KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const float* const* rows, const double* weights,
                                         std::size_t length) {
     add_scaled(acc, rows, weights, length);
 }
