@@ -22,9 +22,25 @@ template <class T>
 std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probes,
                                    const double* shifts, T* packed, int n_threads);
 
-// out_ij += sum_m eta_m K_m,ij - shift_i - shift_j, lower triangles alone.
+// out_ij = sum_m eta_m K_m,ij - shift_i - shift_j, lower triangles alone.
 template <class T>
-void add_all(const Matrices& K, std::size_t n, const double* eta, const double* shift, T* out, int n_threads);
+void combine_all(const Matrices& K, std::size_t n, const double* eta, const double* shift, T* out, int n_threads);
+
+// `combine_all`, and `admit` for every matrix, in one reading.
+template <class T>
+std::vector<AdmitReport> admit_and_combine(const Matrices& K, std::size_t n, const double* roots, const double* probes,
+                                       const double* eta, const double* shift, T* out, int n_threads);
+
+// The rows and columns `chosen`, in ascending order, of every matrix as packed triangles, less shift_i + shift_j of
+// theirs; shifts have one row of n_chosen entries per matrix.
+template <class T>
+void take_all(const Matrices& K, std::size_t n, const std::size_t* chosen, std::size_t n_chosen, const double* shifts,
+              T* packed, int n_threads);
+
+// out[m] = 1/2 tr(V K_m V') for V of shape (n_columns, n), from the lower triangles alone; rows of K_m where V is zero
+// are not read.
+void energies_all(const Matrices& K, std::size_t n, const double* V, std::size_t n_columns, double* out,
+                  int n_threads);
 
 // out = V (sum_m eta_m K_m) for V of shape (n_columns, n), from the lower triangles alone; the sum is never held.
 void image_all(const Matrices& K, std::size_t n, const double* eta, const double* V, std::size_t n_columns,

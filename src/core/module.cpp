@@ -142,6 +142,15 @@ void image(Input<float, 2> packed, Input<double, 1> eta, Input<double, 2> V, Out
               n_threads);
 }
 
+void product(Input<float, 2> K, Input<double, 2> V, Output<double, 2> out, Output<double, 2> sizes, int n_threads) {
+    const std::size_t n = V.shape(1);
+    require(K.shape(0) == n && K.shape(1) == n, "product: K must be square, with one row per column of V");
+    require(out.shape(0) == V.shape(0) && out.shape(1) == n, "product: out must have the shape of V");
+    require(sizes.shape(0) == V.shape(0) && sizes.shape(1) == n, "product: sizes must have the shape of V");
+    nb::gil_scoped_release release;
+    kw::product(K.data(), n, V.data(), V.shape(0), out.data(), sizes.data(), n_threads);
+}
+
 template <class T>
 void images(Input<T, 2> packed, Input<double, 2> V, Output<double, 3> out, int n_threads) {
     const std::size_t n = V.shape(0);
@@ -305,6 +314,8 @@ NB_MODULE(_core, m) {
           nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("f").noconvert(),
           nb::arg("g").noconvert(), nb::arg("tolerance"), nb::arg("max_iterations"));
     m.def("image", &image, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"), nb::arg("out").noconvert(),
+          nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
+    m.def("product", &product, nb::arg("K").noconvert(), nb::arg("V").noconvert(), nb::arg("out").noconvert(),
           nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
     m.def("add_images", &add_images, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),
           nb::arg("out").noconvert());

@@ -55,9 +55,17 @@ void reference_means(const Given& K, Input<std::size_t, 1> chosen, Output<double
     kw::reference_means(matrices, n, chosen.data(), chosen.shape(0), out.data(), n_threads);
 }
 
+using Reports = std::vector<std::tuple<bool, double>>;
+
+Reports told(const std::vector<kw::AdmitReport>& reports) {
+    Reports out;
+    for (const auto& report : reports) out.emplace_back(report.minors, report.asymmetry);
+    return out;
+}
+
 template <class T>
-std::vector<std::tuple<bool, double>> admit_all(const Given& K, Input<double, 2> roots, Input<double, 2> probes,
-                                                Input<double, 2> shifts, Output<T, 2> packed, int n_threads) {
+Reports admit_all(const Given& K, Input<double, 2> roots, Input<double, 2> probes, Input<double, 2> shifts,
+                  Output<T, 2> packed, int n_threads) {
     const std::size_t n = probes.shape(1);
     const kw::Matrices matrices = square(K, n);
     require(probes.shape(0) == 2, "admit_all: probes must be two rows of n entries");
@@ -71,9 +79,51 @@ std::vector<std::tuple<bool, double>> admit_all(const Given& K, Input<double, 2>
         nb::gil_scoped_release release;
         reports = kw::admit_all<T>(matrices, n, roots.data(), probes.data(), shifts.data(), packed.data(), n_threads);
     }
-    std::vector<std::tuple<bool, double>> out;
-    for (const auto& report : reports) out.emplace_back(report.minors, report.asymmetry);
-    return out;
+    return told(reports);
+}
+
+template <class T>
+Reports admit_and_combine(const Given& K, Input<double, 2> roots, Input<double, 2> probes, Input<double, 1> eta,
+                      Input<double, 1> shift, Output<T, 2> out, int n_threads) {
+    const std::size_t n = out.shape(0);
+    const kw::Matrices matrices = square(K, n);
+    require(out.shape(1) == n, "admit_and_combine: out must be square");
+    require(probes.shape(0) == 2 && probes.shape(1) == n, "admit_and_combine: probes must be two rows of n entries");
+    require(roots.shape(0) == K.size() && roots.shape(1) == n,
+            "admit_and_combine: roots must have one row of n entries per matrix");
+    require(eta.shape(0) == K.size(), "admit_and_combine: eta must hold one weight per matrix");
+    require(shift.shape(0) == n, "admit_and_combine: shift must hold one entry per column");
+    std::vector<kw::AdmitReport> reports;
+    {
+        nb::gil_scoped_release release;
+        reports = kw::admit_and_combine<T>(matrices, n, roots.data(), probes.data(), eta.data(), shift.data(), out.data(),
+                                       n_threads);
+    }
+    return told(reports);
+}
+
+template <class T>
+void take_all(const Given& K, Input<std::size_t, 1> chosen, Input<double, 2> shifts, Output<T, 2> packed,
+              int n_threads) {
+    require(!K.empty(), "take_all: at least one matrix must be given");
+    const std::size_t n = K[0].shape(0), n_chosen = chosen.shape(0);
+    const kw::Matrices matrices = square(K, n);
+    for (std::size_t c = 0; c < n_chosen; ++c)
+        require(chosen.data()[c] < n, "take_all: chosen rows must lie within K");
+    require(shifts.shape(0) == K.size() && shifts.shape(1) == n_chosen,
+            "take_all: shifts must have one row of chosen entries per matrix");
+    require(packed.shape(0) == K.size() && packed.shape(1) == kw::triangle(n_chosen),
+            "take_all: packed must have one triangle per matrix");
+    nb::gil_scoped_release release;
+    kw::take_all<T>(matrices, n, chosen.data(), n_chosen, shifts.data(), packed.data(), n_threads);
+}
+
+void energies_all(const Given& K, Input<double, 2> V, Output<double, 1> out, int n_threads) {
+    const std::size_t n = V.shape(1);
+    const kw::Matrices matrices = square(K, n);
+    require(out.shape(0) == K.size(), "energies_all: out must hold one entry per matrix");
+    nb::gil_scoped_release release;
+    kw::energies_all(matrices, n, V.data(), V.shape(0), out.data(), n_threads);
 }
 
 void image_all(const Given& K, Input<double, 1> eta, Input<double, 2> V, Output<double, 2> out, int n_threads) {
@@ -95,21 +145,25 @@ void images_all(const Given& K, Input<double, 2> V, Output<double, 3> out, int n
 }
 
 template <class T>
-void add_all(const Given& K, Input<double, 1> eta, Input<double, 1> shift, Output<T, 2> out, int n_threads) {
+void combine_all(const Given& K, Input<double, 1> eta, Input<double, 1> shift, Output<T, 2> out, int n_threads) {
     const std::size_t n = out.shape(0);
     const kw::Matrices matrices = square(K, n);
-    require(out.shape(1) == n, "add_all: out must be square");
-    require(eta.shape(0) == K.size(), "add_all: eta must hold one weight per matrix");
-    require(shift.shape(0) == n, "add_all: shift must hold one entry per column");
+    require(out.shape(1) == n, "combine_all: out must be square");
+    require(eta.shape(0) == K.size(), "combine_all: eta must hold one weight per matrix");
+    require(shift.shape(0) == n, "combine_all: shift must hold one entry per column");
     nb::gil_scoped_release release;
-    kw::add_all<T>(matrices, n, eta.data(), shift.data(), out.data(), n_threads);
+    kw::combine_all<T>(matrices, n, eta.data(), shift.data(), out.data(), n_threads);
 }
 
 template <class T>
 void bind(nb::module_& m) {
     m.def("admit_all", &admit_all<T>, nb::arg("K"), nb::arg("roots").noconvert(), nb::arg("probes").noconvert(),
           nb::arg("shifts").noconvert(), nb::arg("packed").noconvert(), nb::arg("n_threads") = 1);
-    m.def("add_all", &add_all<T>, nb::arg("K"), nb::arg("eta").noconvert(), nb::arg("shift").noconvert(), nb::arg("out").noconvert(),
+    m.def("admit_and_combine", &admit_and_combine<T>, nb::arg("K"), nb::arg("roots").noconvert(), nb::arg("probes").noconvert(),
+          nb::arg("eta").noconvert(), nb::arg("shift").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+    m.def("take_all", &take_all<T>, nb::arg("K"), nb::arg("chosen").noconvert(), nb::arg("shifts").noconvert(),
+          nb::arg("packed").noconvert(), nb::arg("n_threads") = 1);
+    m.def("combine_all", &combine_all<T>, nb::arg("K"), nb::arg("eta").noconvert(), nb::arg("shift").noconvert(), nb::arg("out").noconvert(),
           nb::arg("n_threads") = 1);
 }
 
@@ -122,6 +176,8 @@ void bind_given(nb::module_& m) {
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("image_all", &image_all, nb::arg("K"), nb::arg("eta").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+    m.def("energies_all", &energies_all, nb::arg("K"), nb::arg("V").noconvert(), nb::arg("out").noconvert(),
+          nb::arg("n_threads") = 1);
     m.def("images_all", &images_all, nb::arg("K"), nb::arg("V").noconvert(), nb::arg("out").noconvert(),
           nb::arg("n_threads") = 1);
     bind<float>(m);

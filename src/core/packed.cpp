@@ -13,19 +13,7 @@
 namespace kernelweave {
 namespace {
 
-template <class T>
-inline double dot(const T* row, const double* v, std::size_t length) {
-    double sum = 0.0;
-    for (std::size_t j = 0; j < length; ++j) sum += static_cast<double>(row[j]) * v[j];
-    return sum;
-}
-
-KERNELWEAVE_CLONES double dot_row(const float* row, const double* v, std::size_t length) {
-    return dot(row, v, length);
-}
-KERNELWEAVE_CLONES double dot_row(const double* row, const double* v, std::size_t length) {
-    return dot(row, v, length);
-}
+constexpr std::size_t kFour = 4;  // rows read together
 
 template <class T>
 inline void round_entries(const double* row, const double* shift, double own, T* out, std::size_t length) {
@@ -39,6 +27,18 @@ KERNELWEAVE_CLONES void round_row(const double* row, const double* shift, double
 KERNELWEAVE_CLONES void round_row(const double* row, const double* shift, double own, double* out,
                                   std::size_t length) {
     round_entries(row, shift, own, out, length);
+}
+
+// row . v, and in `size` |row| . |v|
+KERNELWEAVE_CLONES double dot_and_size_row(const float* row, const double* v, std::size_t length, double& size) {
+    double sum = 0.0, absolute = 0.0;
+    for (std::size_t j = 0; j < length; ++j) {
+        const double term = static_cast<double>(row[j]) * v[j];
+        sum += term;
+        absolute += std::abs(term);
+    }
+    size = absolute;
+    return sum;
 }
 
 template <class T>
@@ -84,14 +84,29 @@ void pack(const double* K, std::size_t stride, std::size_t start, std::size_t st
 
 void add_images(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* V,
                 std::size_t n_columns, std::size_t n, double* out) {
-    for (std::size_t i = start; i < stop; ++i) {
-        const double* row = K + (i - start) * stride;
-        if (i + 1 < stop) fetch_ahead(row + stride, i + 2);
+    const auto row = [&](std::size_t i) { return K + (i - start) * stride; };
+    std::size_t i = start;
+    for (; i + kFour <= stop; i += kFour) {
+        const double* rows[kFour] = {row(i), row(i + 1), row(i + 2), row(i + 3)};
         for (std::size_t c = 0; c < n_columns; ++c) {
             const double* v = V + c * n;
             double* image = out + c * n;
-            const double below = v[i] != 0.0 ? dot_and_add_row(row, v, v[i], image, i) : dot_row(row, v, i);
-            image[i] += below + row[i] * v[i];
+            double dots[kFour];
+            dot_and_add_four_rows(rows, v, v + i, image, i, dots);
+            for (std::size_t r = 0; r < kFour; ++r) {
+                image[i + r] += dots[r] + rows[r][i + r] * v[i + r];
+                for (std::size_t j = i; j < i + r; ++j) {
+                    image[i + r] += rows[r][j] * v[j];
+                    image[j] += rows[r][j] * v[i + r];
+                }
+            }
+        }
+    }
+    for (; i < stop; ++i) {
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            const double* v = V + c * n;
+            double* image = out + c * n;
+            image[i] += dot_and_add_row(row(i), v, v[i], image, i) + row(i)[i] * v[i];
         }
     }
 }
@@ -132,6 +147,16 @@ void image(const float* packed, std::size_t n_kernels, std::size_t n, const doub
            std::size_t n_columns, double* out, double* sizes, int n_threads) {
     const WeightedSum<float, double> sum(matrices(packed, n_kernels, n), eta);
     weighted_image_and_sizes(sum, n, triangle, V, n_columns, out, sizes, n_threads);
+}
+
+void product(const float* K, std::size_t n, const double* V, std::size_t n_columns, double* out, double* sizes,
+             int n_threads) {
+    constexpr std::size_t kRows = 64;
+    parallel_for((n + kRows - 1) / kRows, n_threads, [&](std::size_t task) {
+        for (std::size_t i = task * kRows; i < std::min(n, (task + 1) * kRows); ++i)
+            for (std::size_t c = 0; c < n_columns; ++c)
+                out[c * n + i] = dot_and_size_row(K + i * n, V + c * n, n, sizes[c * n + i]);
+    });
 }
 
 template <class T>

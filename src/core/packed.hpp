@@ -34,6 +34,10 @@ void mirror(T* K, std::size_t n, int n_threads);
 void image(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
            std::size_t n_columns, double* out, double* sizes, int n_threads);
 
+// out = V K and sizes = |V| |K| for one matrix K as it is, and V of shape (n_columns, n), in double.
+void product(const float* K, std::size_t n, const double* V, std::size_t n_columns, double* out, double* sizes,
+             int n_threads);
+
 // out[m, :, c] = K_m V[:, c] for V of shape (n, n_columns), all in double.
 template <class T>
 void images(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,

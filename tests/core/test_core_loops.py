@@ -171,14 +171,14 @@ def test_the_image_of_a_sum_is_the_sum_of_the_images(rng, n, n_kernels):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize(("n", "n_kernels"), [(1, 1), (40, 4), (41, 6), (1100, 3)])
-def test_many_matrices_are_added_to_the_lower_triangle(rng, n, n_kernels, dtype, n_threads):
+def test_many_matrices_are_combined_in_the_lower_triangle(rng, n, n_kernels, dtype, n_threads):
     matrices = random_grams(rng, n_kernels, n)
     eta, shift = rng.random(n_kernels), rng.normal(size=n)
     eta[n_kernels // 2] = 0.0
     there = rng.normal(size=(n, n)).astype(dtype)
     out = there.copy()
-    _core.add_all(matrices, eta, shift, out, n_threads)
-    total = there + np.tensordot(eta, matrices, axes=1) - shift[:, None] - shift
+    _core.combine_all(matrices, eta, shift, out, n_threads)
+    total = np.tensordot(eta, matrices, axes=1) - shift[:, None] - shift
     expected = np.tril(total) + np.triu(there, 1)
     np.testing.assert_allclose(out, expected, atol=32 * np.finfo(dtype).eps * np.abs(total).max())
 
@@ -347,9 +347,9 @@ def test_combining_many_kernels_rounds_like_single_additions(rng):
         (lambda: _core.images_all([np.eye(2)], np.ones((1, 2)), np.ones((1, 2, 2))), "out"),
         (lambda: _core.image_all([np.eye(2)], np.ones(2), np.eye(2), np.eye(2)), "one weight per matrix"),
         (lambda: _core.image_all([np.eye(2)], np.ones(1), np.eye(2), np.eye(1, 2)), "shape of V"),
-        (lambda: _core.add_all([np.eye(2)], np.ones(1), np.ones(2), np.ones((2, 3))), "square"),
-        (lambda: _core.add_all([np.eye(2)], np.ones(2), np.ones(2), np.eye(2)), "one weight per matrix"),
-        (lambda: _core.add_all([np.eye(2)], np.ones(1), np.ones(3), np.eye(2)), "one entry per column"),
+        (lambda: _core.combine_all([np.eye(2)], np.ones(1), np.ones(2), np.ones((2, 3))), "square"),
+        (lambda: _core.combine_all([np.eye(2)], np.ones(2), np.ones(2), np.eye(2)), "one weight per matrix"),
+        (lambda: _core.combine_all([np.eye(2)], np.ones(1), np.ones(3), np.eye(2)), "one entry per column"),
         (
             lambda: _core.admit_all([np.eye(2)], np.eye(1, 2), np.eye(2), np.eye(1, 2), np.ones((1, 2))),
             "n\\(n\\+1\\)/2",

@@ -246,23 +246,72 @@ class ScaledSource(Source):
 
 
 class UncheckedSource(MatrixSource):
-    """Matrices from outside that are checked in the pass that packs them."""
+    """Matrices from outside that are checked in the first pass over all their entries.
+
+    Packing and combining check on the way; other passes check before they begin. Only samples may be taken
+    of matrices that nobody has looked at.
+    """
 
     def __init__(self, bank: FittedPrecomputed) -> None:
         super().__init__(bank.given)
-        self._bank = bank
+        self._bank, self._pending = bank, True
 
     def check(self) -> None:
-        self._matrices = [self._bank.matrix(m) for m in self.kernels]
-        self._diagonals = None
+        if self._pending:
+            self._settle([self._bank.matrix(m) for m in self.kernels])
+
+    def block(
+        self, rows: Span, columns: Span, which: Container[int] | None = None
+    ) -> Iterator[tuple[int, Matrix]]:
+        self.check()
+        return super().block(rows, columns, which)
 
     def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
-        seen = Inspection(np.array([diagonal for _, diagonal in self.diagonals()]), self._bank.tolerances)
+        seen = self._inspection()
         reports = _core.admit_all(self._matrices, seen.roots, seen.probes, shifts, packed, n_threads)
-        for m, plain in enumerate(seen.judged(reports)):
-            if not self._bank.judge(m, plain):  # it had to be mended
-                self._matrices[m] = self._bank.matrix(m)
-                _core.pack(self._matrices[m], 0, shifts[m], packed[m])
+        for m in self._mended(seen, reports):
+            _core.pack(self._matrices[m], 0, shifts[m], packed[m])
+
+    def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
+        if not self._pending:
+            super().combine_all(eta, shift, K, n_threads)
+            return
+        seen, weights = self._inspection(), np.ascontiguousarray(eta)
+        reports = _core.admit_and_combine(
+            self._matrices, seen.roots, seen.probes, weights, shift, K, n_threads
+        )
+        if self._mended(seen, reports):
+            super().combine_all(eta, shift, K, n_threads)
+
+    def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
+        super().take_all(rows, shifts, packed, n_threads)
+        if not np.isfinite(packed.sum()):
+            self.check()
+
+    def energies_all(self, V: Matrix, out: Vector, n_threads: int) -> None:
+        self.check()
+        super().energies_all(V, out, n_threads)
+
+    def image_all(self, eta: Vector, V: Matrix, out: AnyArray, n_threads: int) -> None:
+        self.check()
+        super().image_all(eta, V, out, n_threads)
+
+    def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
+        self.check()
+        super().images_all(V, out, n_threads)
+
+    def _inspection(self) -> Inspection:
+        return Inspection(np.array([diagonal for _, diagonal in self.diagonals()]), self._bank.tolerances)
+
+    def _mended(self, seen: Inspection, reports: Sequence[tuple[bool, float]]) -> list[int]:
+        """Judge every matrix by what a pass found; return those that had to be mended."""
+        judged = seen.judged(reports)
+        mended = [m for m, plain in enumerate(judged) if not self._bank.judge(m, plain)]
+        self._settle([self._bank.matrix(m) for m in self.kernels])
+        return mended
+
+    def _settle(self, matrices: list[Matrix]) -> None:
+        self._matrices, self._diagonals, self._pending = matrices, None, False
 
 
 def as_matrices(X: Any) -> list[AnyArray]:

@@ -10,7 +10,7 @@ import numpy as np
 from kernelweave.gram.joined import JoinedGrams
 from kernelweave.gram.lazy import LazyGrams
 from kernelweave.gram.low_rank import Basis, LowRankGrams, find_basis, renumbered_bases
-from kernelweave.gram.memory import DOUBLE, SINGLE, budget, human, lazy_bytes, packed_bytes
+from kernelweave.gram.memory import SINGLE, WORTH, budget, human, lazy_bytes, packed_bytes
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import StoredStack
 from kernelweave.gram.source import Source, largest_entries, renumbered
@@ -56,8 +56,11 @@ def store(
     if lazy:
         dtype = _working(n_samples, n_kernels, wanted, limit)
         return LazyGrams(_checked(sources()), n_kernels, n_samples, dtype=dtype, **how)
-    if in_memory and wanted == "float64" and lazy_bytes(n_samples, n_kernels, DOUBLE) <= limit:
-        return LazyGrams(_checked(sources()), n_kernels, n_samples, **how)
+    by_reference = wanted == "float64" or (n_samples >= WORTH and not for_many)
+    if in_memory and by_reference and lazy_bytes(n_samples, n_kernels, np.dtype(wanted).itemsize) <= limit:
+        given = list(sources())
+        fits = wanted == "float64" or dtype != "auto" or _within_single(given, n_kernels)
+        return LazyGrams(given, n_kernels, n_samples, dtype=wanted if fits else "float64", **how)
     chosen = packing(n_samples, n_kernels, tol, dtype, limit)
     if chosen is None and lazy_bytes(n_samples, n_kernels, np.dtype(wanted).itemsize) > limit:
         raise MemoryError(_refusal(n_samples, n_kernels, wanted, limit))

@@ -39,8 +39,14 @@ class MatrixSource(Bulk):
         anything = np.full((len(self.kernels), self.n_samples), np.inf)
         _core.admit_all(self._matrices, anything, np.zeros((2, self.n_samples)), shifts, packed, n_threads)
 
-    def add_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
-        _core.add_all(self._matrices, np.ascontiguousarray(eta), shift, K, n_threads)
+    def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
+        _core.combine_all(self._matrices, np.ascontiguousarray(eta), shift, K, n_threads)
+
+    def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
+        _core.take_all(self._matrices, rows.astype(np.uint64), shifts, packed, n_threads)
+
+    def energies_all(self, V: Matrix, out: Vector, n_threads: int) -> None:
+        _core.energies_all(self._matrices, V, out, n_threads)
 
     def image_all(self, eta: Vector, V: Matrix, out: AnyArray, n_threads: int) -> None:
         _core.image_all(self._matrices, np.ascontiguousarray(eta), V, out, n_threads)

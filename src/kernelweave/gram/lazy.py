@@ -12,7 +12,8 @@ from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.adding import AddingGrams
 from kernelweave.gram.packed import PackedGrams
-from kernelweave.gram.source import Source, centring, in_bulk, largest_entries, renumbered
+from kernelweave.gram.rounding import of_image
+from kernelweave.gram.source import Source, centring, diagonals, in_bulk, largest_entries, renumbered
 
 
 class LazyGrams(AddingGrams):
@@ -43,13 +44,16 @@ class LazyGrams(AddingGrams):
         self.sources, self.n_kernels, self.n_samples = tuple(sources), n_kernels, n_samples
         self.centred, self.dtype, self.n_threads = centre, np.dtype(dtype), n_threads
         self._shifts, self._sizes = shifts, sizes
+        self._sum: tuple[Vector, AnyArray] | None = None  # the last combination and its weights
 
     @cached_property
     def shifts(self) -> Matrix:
         if not self.centred:
             return np.zeros((self.n_kernels, self.n_samples))
         return (
-            centring(self.sources, self.n_kernels, self.n_samples) if self._shifts is None else self._shifts
+            centring(self.sources, self.n_kernels, self.n_samples, self.n_threads)
+            if self._shifts is None
+            else self._shifts
         )
 
     @cached_property
@@ -64,12 +68,8 @@ class LazyGrams(AddingGrams):
         """Add Σ eta_m K_m to the lower triangle of K."""
         n = self.n_samples
         shift = eta @ self.shifts
-        single, bulk = in_bulk(self.sources)
-        if bulk:  # it is alone, for it holds every kernel
-            bulk[0].add_all(eta, shift, K, self.n_threads)
-            return
         which = set(np.flatnonzero(eta).tolist())
-        active = [source for source in single if not which.isdisjoint(source.kernels)]
+        active = [source for source in self.sources if not which.isdisjoint(source.kernels)]
         for whole in [source for source in active if source.is_whole]:  # made once, not for every block
             for m, block in whole.block(slice(0, n), slice(0, n), which):
                 K += eta[m] * block
@@ -91,6 +91,17 @@ class LazyGrams(AddingGrams):
                 K[rows, : rows.stop] += acc
 
         shared_out(fill, range(0, n, step), self.n_threads)
+
+    def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
+        bulk = in_bulk(self.sources)[1]
+        if bulk:  # it is alone, for it holds every kernel
+            K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out
+            bulk[0].combine_all(eta, eta @ self.shifts, K, self.n_threads)
+            _core.mirror(K, self.n_threads)
+        else:
+            K = super().combine(eta, out)
+        self._sum = (np.array(eta), K)
+        return K
 
     def images(self, coef: AnyArray) -> AnyArray:
         V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
@@ -131,7 +142,14 @@ class LazyGrams(AddingGrams):
         return out
 
     def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
-        return self.image(eta, coef), np.zeros(coef.shape)
+        if not self.is_rounded or self._sum is None or not np.array_equal(self._sum[0], eta):
+            return self.image(eta, coef), np.zeros(coef.shape)
+        # Nothing but the sum was rounded, once, and it is still there.
+        V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
+        image, sizes = np.empty(V.shape), np.empty(V.shape)
+        _core.product(self._sum[1], V, image, sizes, self.n_threads)
+        image, sizes = image.T.reshape(coef.shape), sizes.T.reshape(coef.shape)
+        return image, of_image(sizes, np.ones(1), coef)
 
     def energy_errors(self, coef: AnyArray) -> Vector:  # noqa: ARG002 - energies are those of the entries
         return np.zeros(self.n_kernels)
@@ -148,6 +166,10 @@ class LazyGrams(AddingGrams):
         size, shifts = rows.size, self.shifts.take(rows, axis=1)
         packed = np.empty((self.n_kernels, size * (size + 1) // 2), dtype=self.dtype)
         found = np.empty((self.n_kernels, size))
+        bulk = in_bulk(self.sources)[1]
+        if bulk:  # it is alone, for it holds every kernel
+            bulk[0].take_all(rows, shifts, packed, self.n_threads)
+            found = diagonals(bulk, self.n_kernels, self.n_samples).take(rows, axis=1)
 
         def fill(share: Sequence[Source]) -> None:
             for source in share:
@@ -155,10 +177,16 @@ class LazyGrams(AddingGrams):
                     _core.pack(np.ascontiguousarray(K), 0, shifts[m], packed[m])
                     found[m] = np.diagonal(K)
 
-        shared_out(fill, self.sources, self.n_threads)
+        if not bulk:
+            shared_out(fill, self.sources, self.n_threads)
         roots = np.sqrt(np.maximum(found - 2.0 * shifts, 0.0))
         return PackedGrams(packed, shifts, self.sizes, roots, self.centred, self.n_threads)
 
     def energies(self, coef: AnyArray) -> Vector:
+        bulk = in_bulk(self.sources)[1]
+        if bulk:  # it is alone, for it holds every kernel
+            V, h = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T), np.empty(self.n_kernels)
+            bulk[0].energies_all(V, h, self.n_threads)
+            return np.asarray(h - (self.shifts @ V.T) @ V.sum(axis=1))
         images = self.images(coef).reshape(self.n_kernels, -1)
         return np.asarray(0.5 * images @ coef.ravel())

@@ -91,8 +91,16 @@ class Bulk(Source):
         """Write the shifted lower triangles of its kernels, after checking them."""
 
     @abstractmethod
-    def add_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
-        """Add Σ eta_m K_m[i, j] - shift[i] - shift[j] to the lower triangle of K."""
+    def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
+        """Set the lower triangle of K to Σ eta_m K_m[i, j] - shift[i] - shift[j]."""
+
+    @abstractmethod
+    def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
+        """Write the triangles of its kernels between these samples alone, less their shifts; rows ascend."""
+
+    @abstractmethod
+    def energies_all(self, V: Matrix, out: Vector, n_threads: int) -> None:
+        """Set out[m] = ½ tr(V K_m V'), V of shape (columns, n)."""
 
     @abstractmethod
     def image_all(self, eta: Vector, V: Matrix, out: AnyArray, n_threads: int) -> None:
