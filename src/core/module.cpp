@@ -203,7 +203,7 @@ template <class T>
 std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<double, 1> d,
                                      Input<double, 1> kink, Input<double, 1> lo, Input<double, 1> hi,
                                      Input<std::int64_t, 1> group, Output<double, 1> v, Output<double, 1> gradient,
-                                     double tolerance, std::int64_t max_iterations) {
+                                     double tolerance, std::int64_t max_iterations, bool known) {
     const std::size_t n = K.shape(0);
     require(K.shape(1) == n, "smo: K must be square");
     for (const std::size_t length : {s.shape(0), d.shape(0), kink.shape(0), lo.shape(0), hi.shape(0), group.shape(0),
@@ -221,7 +221,7 @@ std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<do
     kw::SmoReport report;
     {
         nb::gil_scoped_release release;
-        report = kw::smo<T>(K.data(), problem, tolerance, max_iterations, v.data(), gradient.data());
+        report = kw::smo<T>(K.data(), problem, tolerance, max_iterations, known, v.data(), gradient.data());
     }
     return {report.iterations, report.violation};
 }
@@ -303,7 +303,7 @@ void bind(nb::module_& m) {
     m.def("smo", &smo<T>, nb::arg("K").noconvert(), nb::arg("s").noconvert(), nb::arg("d").noconvert(),
           nb::arg("kink").noconvert(), nb::arg("lo").noconvert(), nb::arg("hi").noconvert(), nb::arg("group").noconvert(),
           nb::arg("v").noconvert(), nb::arg("gradient").noconvert(), nb::arg("tolerance"),
-          nb::arg("max_iterations"));
+          nb::arg("max_iterations"), nb::arg("known") = false);
 }
 
 }  // namespace

@@ -15,20 +15,31 @@ constexpr double kNoDirection = -1e299; // a maximum below this means that nothi
 constexpr double kUlp = 2.2e-16;        // one rounding of a double
 constexpr float kFlat = 1e-12F;         // relative curvature of flat directions: a huge step, cut by the bounds
 
-// gradient += delta * (row_i - row_j)
+// gradient += delta * (row_i - row_j), and in passing the block maxima of open - gradient (see score_up).
 template <class T>
-inline void update_gradient(const T* row_i, const T* row_j, double delta, double* gradient, std::size_t n) {
-    for (std::size_t t = 0; t < n; ++t)
-        gradient[t] += delta * (static_cast<double>(row_i[t]) - static_cast<double>(row_j[t]));
+inline void update_and_score(const T* row_i, const T* row_j, double delta, const double* open, double* gradient,
+                             double* best, std::size_t n) {
+    for (std::size_t b = 0, start = 0; start < n; ++b, start += kBlock) {
+        const std::size_t end = std::min(n, start + kBlock);
+        double top = kBlocked;
+        for (std::size_t t = start; t < end; ++t) {
+            const double moved =
+                gradient[t] + delta * (static_cast<double>(row_i[t]) - static_cast<double>(row_j[t]));
+            gradient[t] = moved;
+            const double score = open[t] - moved;
+            top = score > top ? score : top;
+        }
+        best[b] = top;
+    }
 }
 
-KERNELWEAVE_CLONES void update_gradient_rows(const float* row_i, const float* row_j, double delta,
-                                             double* gradient, std::size_t n) {
-    update_gradient(row_i, row_j, delta, gradient, n);
+KERNELWEAVE_CLONES void update_and_score_rows(const float* row_i, const float* row_j, double delta,
+                                              const double* open, double* gradient, double* best, std::size_t n) {
+    update_and_score(row_i, row_j, delta, open, gradient, best, n);
 }
-KERNELWEAVE_CLONES void update_gradient_rows(const double* row_i, const double* row_j, double delta,
-                                             double* gradient, std::size_t n) {
-    update_gradient(row_i, row_j, delta, gradient, n);
+KERNELWEAVE_CLONES void update_and_score_rows(const double* row_i, const double* row_j, double delta,
+                                              const double* open, double* gradient, double* best, std::size_t n) {
+    update_and_score(row_i, row_j, delta, open, gradient, best, n);
 }
 
 // gradient += x * a + y * b
@@ -114,7 +125,7 @@ std::size_t argmax(const std::vector<U>& best) {
 template <class T>
 class Smo {
 public:
-    Smo(const T* K, const SmoProblem& problem, double* v, double* gradient)
+    Smo(const T* K, const SmoProblem& problem, bool known, double* v, double* gradient)
         : K_(K), p_(problem), v_(v), gradient_(gradient), n_(problem.n),
           open_(n_ * static_cast<std::size_t>(problem.n_groups), kBlocked), shut_(open_), diagonal_(n_), gain_(n_),
           up_((n_ + kBlock - 1) / kBlock), best_(up_.size()), down_(up_.size()) {
@@ -125,7 +136,7 @@ public:
             mark(t);
         }
         scale_ = {1.0, 1.0 / std::max(largest, 1e-300)};
-        refresh();
+        if (!known) refresh();
     }
 
     SmoReport run(double tolerance, std::int64_t max_iterations) {
@@ -134,8 +145,9 @@ public:
         for (int round = 0; round < kRefreshes; ++round) {
             const std::int64_t before = report.iterations;
             report.violation = descend(tolerance, max_iterations, report.iterations);
+            if (report.iterations == before) break;  // nothing has moved
             refresh();  // drop the rounding that has piled up; go on only if it hid a violation
-            if (report.iterations == before || report.iterations >= max_iterations) break;
+            if (report.iterations >= max_iterations) break;
         }
         return report;
     }
@@ -149,6 +161,7 @@ private:
     }
 
     void refresh() {
+        scored_ = false;
         for (std::size_t t = 0; t < n_; ++t) gradient_[t] = p_.d[t] * v_[t] - p_.s[t];
         std::size_t held = n_;  // rows are used in pairs: half the passes over the gradient
         for (std::size_t i = 0; i < n_; ++i) {
@@ -165,7 +178,8 @@ private:
 
     std::size_t steepest_up(std::size_t group, double& score) {
         const double* open = open_.data() + group * n_;
-        score_up(gradient_, open, up_.data(), n_);
+        if (group > 0 || !scored_) score_up(gradient_, open, up_.data(), n_);
+        scored_ = false;
         const std::size_t block = argmax(up_);
         score = up_[block];
         for (std::size_t t = block * kBlock; t < std::min(n_, (block + 1) * kBlock); ++t)
@@ -242,9 +256,15 @@ private:
         v_[j] = empties_j ? end_j : v_[j] - delta;
         mark(i);
         mark(j);
-        update_gradient_rows(K_ + i * n_, K_ + j * n_, delta, gradient_, n_);
+        update_and_score_rows(K_ + i * n_, K_ + j * n_, delta, open_.data(), gradient_, up_.data(), n_);
+        scored_ = true;  // for the first group
+        if (p_.d[i] == 0.0 && p_.d[j] == 0.0) return;
         gradient_[i] += delta * p_.d[i];
         gradient_[j] -= delta * p_.d[j];
+        for (const std::size_t t : {i, j}) {
+            const std::size_t start = t / kBlock * kBlock;
+            score_up(gradient_ + start, open_.data() + start, &up_[t / kBlock], std::min(kBlock, n_ - start));
+        }
     }
 
     const T* K_;
@@ -258,18 +278,19 @@ private:
     std::vector<float> best_;
     std::vector<double> down_;
     Scale scale_{1.0, 1.0};
+    bool scored_ = false;  // whether up_ holds the scores of the first group at this gradient
 };
 
 }  // namespace
 
 template <class T>
-SmoReport smo(const T* K, const SmoProblem& problem, double tolerance, std::int64_t max_iterations, double* v,
-              double* gradient) {
+SmoReport smo(const T* K, const SmoProblem& problem, double tolerance, std::int64_t max_iterations, bool known,
+              double* v, double* gradient) {
     if (problem.n == 0) return {0, 0.0};
-    return Smo<T>(K, problem, v, gradient).run(tolerance, max_iterations);
+    return Smo<T>(K, problem, known, v, gradient).run(tolerance, max_iterations);
 }
 
-template SmoReport smo<float>(const float*, const SmoProblem&, double, std::int64_t, double*, double*);
-template SmoReport smo<double>(const double*, const SmoProblem&, double, std::int64_t, double*, double*);
+template SmoReport smo<float>(const float*, const SmoProblem&, double, std::int64_t, bool, double*, double*);
+template SmoReport smo<double>(const double*, const SmoProblem&, double, std::int64_t, bool, double*, double*);
 
 }  // namespace kernelweave

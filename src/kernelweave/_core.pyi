@@ -98,6 +98,7 @@ def smo(
     gradient: NDArray[Any],
     tolerance: float,
     max_iterations: int,
+    known: bool = False,
 ) -> tuple[int, float]: ...
 def smo_plus(
     K: NDArray[Any],

@@ -84,7 +84,7 @@ def test_the_two_bounds_enclose_the_optimum(problem, learner, oracle, primal, to
 def test_the_primal_value_is_that_of_a_naive_loop(problem, learner, oracle, primal):
     K, y = problem
     machine = learner.solve(K, y, tol=1e-2)
-    assert machine.primal == pytest.approx(primal(K, machine.coef, y).value, rel=1e-9)
+    assert machine.primal == pytest.approx(primal(K, machine.stretch * machine.coef, y).value, rel=1e-9)
     assert machine.quadratic == pytest.approx(machine.coef @ K @ machine.coef, rel=1e-9)
 
 

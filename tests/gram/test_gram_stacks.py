@@ -100,12 +100,13 @@ def test_a_sample_is_a_stack_of_its_own(rng, matrices, name):
 
 
 def test_a_start_is_looked_for_among_few_samples_if_there_are_many(monkeypatch):
-    assert [memory.sample_size(n, 10) for n in (999, 1000, 2400, 8000)] == [0, 300, 300, 1000]
+    assert [memory.sample_size(n, 10) for n in (999, 1000, 2400, 8000)] == [0, 300, 600, 1831]
+    assert [memory.sample_size(n, 10, 8) for n in (999, 1000, 2400, 8000)] == [0, 300, 300, 1000]
     held = packed_bytes(8000, 10, 4) - lazy_bytes(8000, 10, 4)
     with_sample = lazy_bytes(8000, 10, 4)
     monkeypatch.setattr(memory, "WORTH", 10_000)
     assert packed_bytes(8000, 10, 4) - lazy_bytes(8000, 10, 4) == held
-    assert with_sample - lazy_bytes(8000, 10, 4) == 10 * (1000 * 1001 // 2) * 4
+    assert with_sample - lazy_bytes(8000, 10, 4) == 10 * (1831 * 1832 // 2) * 4
 
 
 def test_a_sample_takes_no_more_than_it_may():

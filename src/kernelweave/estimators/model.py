@@ -178,13 +178,13 @@ class MKLModel(KernelEstimator):
             learner = sharpened(learner, self.tol if solver.tol is None else solver.tol)
         learner = self._joint(learner) if y.ndim == 2 else learner
         problem = Problem(task.kernels, y, learner, self._geometry, task.weight)
-        start = None
+        ahead = None
         if near is None and self._looks_ahead:
             try:
-                start = first_guess(problem, solver, watching(stop, None))
+                ahead = first_guess(problem, solver, watching(stop, None))
             except KeyboardInterrupt:  # one machine on all samples is still solved, so that there is a model
                 stop.set()
-        result, used = train(task.kernels, problem, solver, watching(stop, progress), near, start)
+        result, used = train(task.kernels, problem, solver, watching(stop, progress), near, ahead)
         if result.stopped == "interrupted":
             stop.set()
         machine = result.machine

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave._threads import blas_threads
-from kernelweave._typing import Vector
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IndefiniteKernelError
@@ -27,6 +26,7 @@ from kernelweave.solvers import (
     Progress,
     ProjectedGradient,
     Result,
+    Sample,
     Solver,
     guess,
     verify,
@@ -83,9 +83,10 @@ def choose(geometry: WeightGeometry, n_kernels: int, tol: float) -> Solver:
     return BlockDescent(relaxation=0.7) if quick and tol >= LOOSE else Newton()
 
 
-def first_guess(problem: Problem, solver: Solver, progress: Progress) -> Vector | None:
-    """Return weights to start from, found on some of the samples; None where too few for that to pay."""
-    return guess(problem, solver, sample_size(problem.bank.n_samples, problem.bank.n_kernels), progress)
+def first_guess(problem: Problem, solver: Solver, progress: Progress) -> Sample | None:
+    """Return the problem on some of the samples, solved; None where too few for that to pay."""
+    size = sample_size(problem.bank.n_samples, problem.bank.n_kernels, solver.one_in)
+    return guess(problem, solver, size, progress)
 
 
 def train(
@@ -94,17 +95,18 @@ def train(
     solver: Solver,
     progress: Progress | None = None,
     near: Start | None = None,
-    start: Vector | None = None,
+    ahead: Sample | None = None,
 ) -> tuple[Result, GramBank]:
     """Solve on the stored kernels; if storing rounded them, certify the result for the kernels themselves.
 
     `verify` bounds what rounding did, and reads the kernels again where that leaves the gap open. If it stays
     open, the walk goes on in float64 from where it stands. Starts from ``near``, the solution of a similar
-    problem, or from the weights ``start``, if given. Returns the result and the bank its machine belongs to.
+    problem, or where the problem on some of the samples, ``ahead``, ends, if given. Returns the result and
+    the bank its machine belongs to.
     """
     tol = solver.tol
     assert tol is not None
-    begin = _start(problem, near) if start is None else {"start": start}
+    begin = _start(problem, near) if ahead is None else {"start": ahead.eta, "ahead": ahead}
     try:
         if not bank.is_rounded:
             return solver.run(problem, **begin, progress=progress), bank

@@ -10,9 +10,9 @@ SHARE_OF_FREE = 0.8
 SINGLE, DOUBLE = 4, 8
 # Blocks of rows that the threads make and keep for a moment.
 ROWS = 32 << 20
-# From this many samples on a start is looked for among one in so many of them, at least so many, as long as
-# their kernels take no more than this.
-WORTH, ONE_IN, FEWEST, SAMPLE = 1000, 8, 300, 128 << 20
+# From this many samples on a start is looked for among some of them: at most one in so many, at least so
+# many, as long as their kernels take no more than this.
+WORTH, ONE_IN, FEWEST, SAMPLE = 1000, 4, 300, 128 << 20
 # Where the system does not say, nothing is refused.
 UNKNOWN = 1 << 62
 
@@ -33,11 +33,11 @@ def lazy_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + sample
 
 
-def sample_size(n_samples: int, n_kernels: int) -> int:
+def sample_size(n_samples: int, n_kernels: int, one_in: int = ONE_IN) -> int:
     """Return how many samples to look for a start among; 0 where that does not pay."""
     if n_samples < WORTH:
         return 0
-    size = min(max(n_samples // ONE_IN, FEWEST), int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
+    size = min(max(n_samples // one_in, FEWEST), int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
     return size if size >= FEWEST else 0
 
 

@@ -27,7 +27,8 @@ class Machine:
 
     ``linear`` is g(α), so the dual value is ``linear − ½ quadratic`` with ``quadratic`` = v'Kv; ``slope``
     and ``bend`` bound how the loss moves with the decision values (see `slack`). ``margin`` is y f(x) on
-    the margin: 1, or ρ for the ν form; ``scale`` is the size of decision values that is reported as 1.
+    the margin: 1, or ρ for the ν form; ``scale`` is the size of decision values that is reported as 1. The
+    primal value is that of ``stretch`` times the coefficients; ``loss`` contains what that adds to ½ v'Kv.
     """
 
     coef: AnyArray
@@ -40,6 +41,7 @@ class Machine:
     bend: float
     parts: tuple[tuple[DualProgram, Vector], ...] = field(repr=False)
     scale: AnyArray | float = 1.0
+    stretch: AnyArray | float = 1.0
 
     @property
     def primal(self) -> float:

@@ -49,18 +49,20 @@ class DualProgram:
             x[inside] = _move_to_sum(x[inside], self.lo[inside], self.hi[inside], float(total))
         return np.clip(x, self.lo, self.hi)
 
-    def descend(self, K: AnyArray, v: Vector, tolerance: float) -> tuple[Vector, Vector, float]:
-        """Run SMO from v until no pair violates optimality by more than the tolerance.
+    def descend(
+        self, K: AnyArray, v: Vector, tolerance: float, f: Vector | None = None
+    ) -> tuple[Vector, Vector, float]:
+        """Run SMO from v until no pair violates optimality by more than the tolerance; f is K v if known.
 
         Returns the point, f = K v, and the violation left.
         """
         v = v.copy()
-        gradient = np.empty_like(v)
+        gradient = np.empty_like(v) if f is None else f - self.s + self.d * v
         limit = STEPS_PER_SAMPLE * v.size
         lo, hi = np.maximum(self.lo, -UNBOUNDED), np.minimum(self.hi, UNBOUNDED)
         kink = np.zeros_like(v) if self.kink is None else self.kink
         args = (K, self.s, self.d, kink, lo, hi, self.group)
-        _, violation = _core.smo(*args, v, gradient, tolerance, limit)
+        _, violation = _core.smo(*args, v, gradient, tolerance, limit, f is not None)
         return v, gradient + self.s - self.d * v, violation
 
 

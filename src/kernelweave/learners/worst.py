@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.learners.machine import Machine
 from kernelweave.learners.protocol import Learner
 
 # Errors beyond this are not made good by larger coefficients.
@@ -25,9 +26,19 @@ def worst_primal(
         return machine.primal + machine.growth(reach)
     quadratic = float(np.vdot(coef, f) + np.vdot(np.abs(coef), reach))
     least, used = f - reach * y, reach[coef != 0.0]
-    lacking = {0.0, float(np.median(used)), float(used.max())} if used.size else {0.0}
-    values = []
-    for scale in [1.0 / (1.0 - share) for share in lacking if share < LARGEST]:
-        machine = learner.measure(scale * least, scale * coef, y, weight)
-        values.append(0.5 * scale**2 * quadratic + machine.loss)
+    plain = learner.measure(least, coef, y, weight)
+    values = [0.5 * quadratic + plain.loss]
+    off, inside = float(used.max(initial=0.0)), _inside(plain, least, y)
+    for share in {float(np.median(used)) if used.size else 0.0, off, off + 0.5 * inside, off + inside}:
+        if 0.0 < share < LARGEST:
+            scale = 1.0 / (1.0 - share)
+            machine = learner.measure(scale * least, scale * coef, y, weight)
+            values.append(0.5 * scale**2 * quadratic + machine.loss)
     return min(values)
+
+
+def _inside(machine: Machine, f: AnyArray, y: AnyArray) -> float:
+    """Return how far inside the margin samples lie that should be on it: as far as the machine is rough."""
+    lacking = np.atleast_2d((machine.margin - y * (f + machine.intercept)).T)
+    free = [lack[program.free(v)] for lack, (program, v) in zip(lacking, machine.parts, strict=True)]
+    return max(float(lack.max(initial=0.0)) for lack in free)

@@ -12,7 +12,7 @@ from kernelweave.solvers.problem import Problem, Progress
 from kernelweave.solvers.projected import ProjectedGradient
 from kernelweave.solvers.reduced import ReducedGradient
 from kernelweave.solvers.result import Record, Result
-from kernelweave.solvers.sampling import guess
+from kernelweave.solvers.sampling import Sample, guess
 from kernelweave.solvers.verification import verify
 
 SOLVERS: tuple[type[Solver], ...] = (
@@ -41,6 +41,7 @@ __all__ = [
     "Record",
     "ReducedGradient",
     "Result",
+    "Sample",
     "Solver",
     "guess",
     "verify",

@@ -12,7 +12,7 @@ from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import GramStack
 from kernelweave.learners.protocol import Learner
-from kernelweave.solvers.problem import Problem, Progress, Walk
+from kernelweave.solvers.problem import Ahead, Problem, Progress, Walk
 from kernelweave.solvers.result import Result
 
 TOL = 1e-4
@@ -31,6 +31,8 @@ class Solver(Part, ABC):
     # False when it makes few passes over all kernels, so that they need not be held.
     holds_all: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 500
+    # Among one in so many samples a start is looked for.
+    one_in: ClassVar[int] = 8
 
     tol: float | None = None
     max_iter: int | None = None
@@ -62,8 +64,12 @@ class Solver(Part, ABC):
         start: Vector | None = None,
         warm: AnyArray | None = None,
         progress: Progress | None = None,
+        ahead: Ahead | None = None,
     ) -> Result:
-        """Solve a problem, from the weights ``start`` and the coefficients ``warm`` if given."""
+        """Solve a problem, from the weights ``start`` and the coefficients ``warm`` if given.
+
+        ``ahead`` is a smaller problem like it, which some solvers ask where a step will lead.
+        """
         require(self, problem.geometry)
         walk = Walk(
             problem,
@@ -72,6 +78,7 @@ class Solver(Part, ABC):
             progress,
             self.uses_images,
             warm,
+            ahead,
         )
         try:
             eta = problem.geometry.start(problem.bank.n_kernels) if start is None else start

@@ -10,10 +10,15 @@ import numpy as np
 from kernelweave._typing import Vector
 from kernelweave.geometry.protocol import Reweights
 from kernelweave.solvers.base import Solver
-from kernelweave.solvers.problem import Walk
+from kernelweave.solvers.problem import Ahead, Walk
 
 # Share of the geometry's own start in a start that has zeros.
 STIR = 0.1
+# Steps with the energies of a smaller problem, at most, and the change of the weights that is worth another.
+ROUNDS, SETTLED = 3, 0.02
+# It is asked as long as this share of the gap at most is left after its steps; they count this much, beside
+# the step without it.
+LED, TRUST = 0.25, 0.75
 
 
 @dataclass
@@ -49,6 +54,7 @@ class BlockDescent(Solver):
     """
 
     needs: ClassVar[type] = Reweights
+    one_in: ClassVar[int] = 4
 
     relaxation: float = 0.0
 
@@ -57,18 +63,50 @@ class BlockDescent(Solver):
         assert isinstance(geometry, Reweights)
         if not eta.all():  # the closed form leaves zeros where they are
             eta = (1.0 - STIR) * eta + STIR * geometry.start(len(eta))
-        before = np.inf
+        before, gap, ahead = np.inf, np.inf, walk.ahead
         while True:
             point = walk.visit(eta)
             if walk.finished:
                 return None
-            norms = block_norms(eta, point.h)
-            closed = geometry.reweight(norms)
-            if self.relaxation > 0.0 and point.upper <= before:
-                # The same direction once more, through the norms: whatever they are, reweighting is feasible.
-                growth = np.divide(closed, eta, out=np.ones_like(eta), where=eta > 0.0)
-                closed = geometry.reweight(norms * growth**self.relaxation)
-            eta, before = closed, point.upper
+            if walk.certificate.relative_gap > LED * gap:  # it does not know the way
+                ahead = None
+            relaxation = self.relaxation if point.upper <= before else 0.0
+            if ahead is None:
+                eta = _step(geometry, eta, point.h, relaxation)
+            else:
+                eta = _steps_ahead(ahead, geometry, eta, point.h, relaxation)
+            before, gap = point.upper, walk.certificate.relative_gap
+
+
+def _step(geometry: Reweights, eta: Vector, h: Vector, relaxation: float) -> Vector:
+    """Return the weights of the closed form, or some way beyond them."""
+    norms = block_norms(eta, h)
+    closed = geometry.reweight(norms)
+    if relaxation == 0.0:
+        return closed
+    # The same direction once more, through the norms: whatever they are, reweighting is feasible.
+    growth = np.divide(closed, eta, out=np.ones_like(eta), where=eta > 0.0)
+    return geometry.reweight(norms * growth**relaxation)
+
+
+def _steps_ahead(ahead: Ahead, geometry: Reweights, eta: Vector, h: Vector, relaxation: float) -> Vector:
+    """Return the weights some steps on, with energies of the smaller problem for all but the first.
+
+    They count as many times as those of the problem itself are larger at eta.
+    """
+    reached = usual = _step(geometry, eta, h, relaxation)
+    seen = ahead.energies(eta)
+    for _ in range(ROUNDS):
+        then = ahead.energies(reached)
+        if seen is None or then is None:
+            break
+        ratio = np.divide(then, seen, out=np.ones_like(h), where=seen > 0.0)
+        further = _step(geometry, reached, h * ratio, relaxation)
+        moved = np.abs(further - reached) @ h / (further @ h)
+        reached = further
+        if moved <= SETTLED:
+            break
+    return TRUST * reached + (1.0 - TRUST) * usual
 
 
 def block_norms(eta: Vector, h: Vector) -> Vector:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from kernelweave.solvers.result import Record, Result
 
 Progress = Callable[[Record], None]
 # Machines are solved to this part of the gap still open: what they leave adds to it, and passes cost more.
-INNER, LOOSEST = 0.02, 2e-3
+# With a smaller problem ahead the next step closes more of it.
+INNER, INNER_AHEAD, LOOSEST = 0.02, 0.005, 2e-3
 # A negative energy counts when it exceeds this share of what entries of the kernel's size could add up to:
 # far above the rounding of double arithmetic, and of storing in float32.
 INDEFINITE, INDEFINITE_ROUNDED = 1e-9, 5e-7
@@ -36,6 +38,14 @@ class Problem:
     learner: Learner
     geometry: WeightGeometry
     weight: Vector | None = None
+
+
+class Ahead(Protocol):
+    """A smaller problem like the one at hand, whose machines cost little."""
+
+    def energies(self, eta: Vector) -> Vector | None:
+        """Return the energies of its machine at these weights, or None where there is none."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -66,9 +76,10 @@ class Walk:
         progress: Progress | None = None,
         images: bool = False,
         warm: AnyArray | None = None,
+        ahead: Ahead | None = None,
     ) -> None:
         problem.geometry.check(problem.bank.n_kernels)
-        self.problem, self.tol, self.max_iter = problem, tol, max_iter
+        self.problem, self.tol, self.max_iter, self.ahead = problem, tol, max_iter, ahead
         self.history: list[Record] = []
         self.best: Point | None = None
         self._lower = LowerBound(problem.geometry)
@@ -112,7 +123,8 @@ class Walk:
     def inner_tol(self) -> float:
         """Return the relative gap to ask of the machine: a small part of what is still open, never loose."""
         open_gap = self.certificate.relative_gap if self.best is not None else 1.0
-        return float(np.clip(INNER * open_gap, 0.1 * self.tol, LOOSEST))
+        share = INNER if self.ahead is None else INNER_AHEAD
+        return float(np.clip(share * open_gap, 0.1 * self.tol, LOOSEST))
 
     def matrix(self, eta: Vector) -> AnyArray:
         """Return K(eta). Only the last one is kept: it is the largest thing a walk holds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,17 +11,36 @@ from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import Samples
 from kernelweave.solvers.base import Solver
-from kernelweave.solvers.problem import Problem, Progress
+from kernelweave.solvers.problem import LOOSEST, Problem, Progress
 
 # How far a walk over a sample is worth going: its optimum is not that of all samples.
-ROUGH = 1e-2
+ROUGH = 4e-3
 
 
-def guess(p: Problem, solver: Solver, size: int, progress: Progress | None = None) -> Vector | None:
-    """Return weights near the optimum, found on ``size`` of the samples.
+@dataclass
+class Sample:
+    """The problem on some of the samples, solved roughly: its weights are a start, its energies a model."""
 
-    Each of them stands for its share of all, so that losses add up to as much. What is returned is a start
-    and no more: bounds are those of all samples. None where there are not as many samples with weight, the
+    problem: Problem = field(repr=False)
+    eta: Vector
+    coef: AnyArray = field(repr=False)
+
+    def energies(self, eta: Vector) -> Vector | None:
+        """Return those of its machine at other weights; None where it cannot be solved."""
+        p = self.problem
+        try:
+            machine = p.learner.solve(p.bank.combine(eta), p.y, p.weight, self.coef, LOOSEST)
+        except np.linalg.LinAlgError:
+            return None
+        self.coef = machine.coef
+        return p.bank.energies(machine.coef)
+
+
+def guess(p: Problem, solver: Solver, size: int, progress: Progress | None = None) -> Sample | None:
+    """Return the problem on ``size`` of the samples, with weights near the optimum of all.
+
+    Each of them stands for its share of all, so that losses add up to as much. What they say is a guess and
+    no more: bounds are those of all samples. None where there are not as many samples with weight, the
     learner cannot do with so few, or the geometry has one point only; and where the kernels of the sample
     cannot be solved, for why that is the walk over all samples will say.
     """
@@ -44,7 +63,7 @@ def guess(p: Problem, solver: Solver, size: int, progress: Progress | None = Non
         return None
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
-    return found.eta
+    return Sample(part, found.eta, found.machine.coef)
 
 
 def _is_a_point(geometry: WeightGeometry, n_kernels: int) -> bool:

@@ -57,8 +57,10 @@ def _raised(p: Problem, result: Result, lower: float, tol: float) -> tuple[Machi
 def _read_again(p: Problem, exact: ExactGrams, result: Result) -> tuple[Machine, float]:
     """Return the upper bound of the exact kernels."""
     eta, coef = result.eta, result.machine.coef
-    machine = p.learner.measure(exact.image(eta, coef), coef, p.y, p.weight)
-    return machine, p.geometry.value(eta) + machine.primal + machine.rounding(eta, exact.errors)
+    f = exact.image(eta, coef)
+    machine = p.learner.measure(f, coef, p.y, p.weight)
+    worst = worst_primal(p.learner, f, np.zeros_like(f), coef, p.y, p.weight)
+    return machine, p.geometry.value(eta) + worst + machine.rounding(eta, exact.errors) / (1.0 - LARGEST) ** 2
 
 
 def _closed(upper: float, lower: float, tol: float) -> bool:
