@@ -120,7 +120,7 @@ class Search:
             if stop.is_set():
                 raise KeyboardInterrupt
             candidate._keep(task, solved)
-            solutions[place] = [s.start for s in solved]
+            solutions[place] = [s.start.light for s in solved]
             outcomes[place] = _outcome(candidate, solved) | {"seconds": time.perf_counter() - began}
             self.done(len(candidates))
         return outcomes

@@ -189,4 +189,4 @@ class MKLModel(KernelEstimator):
             stop.set()
         machine = result.machine
         intercept = np.atleast_1d(machine.intercept - used.offset(result.eta, machine.coef))
-        return Solved(result, intercept, storage(used.stack))
+        return Solved(result, intercept, storage(used.stack), problem=problem)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.gram import Storage
-from kernelweave.solvers import Result
+from kernelweave.solvers import Problem, Result, Visited
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,27 @@ class Task:
 
 @dataclass(frozen=True)
 class Start:
-    """Where to start a problem from: weights, which need not be in the set, and coefficients."""
+    """Where to start a problem from: weights, which need not be in the set, and coefficients.
+
+    ``solution`` is the problem they solve, with all that is known there; it holds a matrix of all samples.
+    """
 
     eta: Vector
     coef: AnyArray
+    solution: Solution | None = None
+
+    @property
+    def light(self) -> Start:
+        """The same without the solution."""
+        return replace(self, solution=None)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A problem and what is known of the weights that solve it."""
+
+    problem: Problem
+    visited: Visited
 
 
 @dataclass(frozen=True)
@@ -46,8 +63,13 @@ class Solved:
     result: Result
     intercept: Vector
     storage: Storage
+    problem: Problem | None = field(default=None, kw_only=True)
 
     @property
     def start(self) -> Start:
         """The solution, as a start for a similar problem."""
-        return Start(self.result.eta, self.result.machine.coef)
+        visited = self.result.visited
+        solution = None
+        if self.problem is not None and visited is not None:
+            solution = Solution(self.problem, visited)
+        return Start(self.result.eta, self.result.machine.coef, solution)

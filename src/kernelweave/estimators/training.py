@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from kernelweave._threads import blas_threads
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IndefiniteKernelError
-from kernelweave.estimators.task import Start
+from kernelweave.estimators.task import Solution, Start
 from kernelweave.geometry import Projects, Restricts, Reweights, WeightGeometry
 from kernelweave.gram.memory import sample_size
 from kernelweave.learners import Learner
@@ -28,6 +28,7 @@ from kernelweave.solvers import (
     Result,
     Sample,
     Solver,
+    Visited,
     guess,
     verify,
 )
@@ -40,6 +41,8 @@ LOOSE = 5e-4
 MANY_KERNELS, FEW_KERNELS = 1000, 100
 # Share of the outer tolerance that machines solved from a good start are asked for.
 SHARP = 0.1
+# A machine known to this relative gap need not be solved again.
+KNOWN = 1e-4
 
 
 def hold(fitted: FittedKernels, **how: Any) -> GramBank:
@@ -123,7 +126,8 @@ def train(
         result = replace(solver, max_iter=left).run(
             replace(problem, bank=refined), start=result.eta, warm=result.machine.coef, progress=progress
         )
-        return replace(result, history=checked.history + result.history), refined
+        # What is known there is of other matrices than the next problem's.
+        return replace(result, history=checked.history + result.history, visited=None), refined
     except IndefiniteKernelError as error:
         raise IndefiniteKernelError(error.index, error.energy, bank.names[error.index]) from None
 
@@ -147,9 +151,30 @@ def _start(problem: Problem, near: Start | None) -> dict[str, Any]:
     geometry = problem.geometry
     eta = np.maximum(near.eta, 0.0)  # an extrapolated weight may have fallen below, if only by its last digit
     if np.isfinite(geometry.value(eta)):
-        return {"start": eta, "warm": near.coef}
+        return {"start": eta, "warm": near.coef, "known": _known(problem, near.solution)}
     inside = geometry.project(eta) if isinstance(geometry, Projects) else None
     return {"start": inside, "warm": near.coef}
+
+
+def _known(problem: Problem, solution: Solution | None) -> Visited | None:
+    """Return what is known of the start if it solves the same machine, to enough digits."""
+    if solution is None or solution.visited.point.machine.relative_gap > KNOWN:
+        return None
+    other = solution.problem
+    same = other.bank is problem.bank and other.y is problem.y and other.weight is problem.weight
+    return solution.visited if same and _alike(other.learner, problem.learner) else None
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two learners ask for the same machine, be it to other tolerances."""
+    if type(one) is not type(other) or not is_dataclass(one):
+        return one is other
+    parts = {field.name for field in fields(one)} - {"tol"}
+    return all(_alike_values(getattr(one, name), getattr(other, name)) for name in parts)
+
+
+def _alike_values(one: Any, other: Any) -> bool:
+    return _alike(one, other) if is_dataclass(one) else bool(np.array_equal(one, other))
 
 
 def warn_if_open(results: list[Result], tol: float) -> None:

@@ -11,7 +11,7 @@ from kernelweave.solvers.pnorm.checkpoint import Checkpoint
 from kernelweave.solvers.problem import Problem, Progress
 from kernelweave.solvers.projected import ProjectedGradient
 from kernelweave.solvers.reduced import ReducedGradient
-from kernelweave.solvers.result import Record, Result
+from kernelweave.solvers.result import Record, Result, Visited
 from kernelweave.solvers.sampling import Sample, guess
 from kernelweave.solvers.verification import verify
 
@@ -43,6 +43,7 @@ __all__ = [
     "Result",
     "Sample",
     "Solver",
+    "Visited",
     "guess",
     "verify",
 ]

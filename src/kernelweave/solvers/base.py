@@ -13,7 +13,7 @@ from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import GramStack
 from kernelweave.learners.protocol import Learner
 from kernelweave.solvers.problem import Ahead, Problem, Progress, Walk
-from kernelweave.solvers.result import Result
+from kernelweave.solvers.result import Result, Visited
 
 TOL = 1e-4
 
@@ -65,10 +65,12 @@ class Solver(Part, ABC):
         warm: AnyArray | None = None,
         progress: Progress | None = None,
         ahead: Ahead | None = None,
+        known: Visited | None = None,
     ) -> Result:
         """Solve a problem, from the weights ``start`` and the coefficients ``warm`` if given.
 
-        ``ahead`` is a smaller problem like it, which some solvers ask where a step will lead.
+        ``ahead`` is a smaller problem like it, which some solvers ask where a step will lead; ``known`` is a
+        point of the same problem under another geometry, whose machine is not solved again.
         """
         require(self, problem.geometry)
         walk = Walk(
@@ -79,6 +81,7 @@ class Solver(Part, ABC):
             self.uses_images,
             warm,
             ahead,
+            known,
         )
         try:
             eta = problem.geometry.start(problem.bank.n_kernels) if start is None else start

@@ -13,7 +13,8 @@ from kernelweave.geometry.protocol import Restricts
 from kernelweave.gram.protocol import Subsets
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.newton import Newton
-from kernelweave.solvers.problem import Point, Walk
+from kernelweave.solvers.problem import Walk
+from kernelweave.solvers.result import Point
 
 # Kernels that are let in at a time.
 BATCH = 50

@@ -13,7 +13,8 @@ from kernelweave.geometry.protocol import Models, Polyhedral, Reweights, WeightG
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.block import block_norms
 from kernelweave.solvers.cutting_plane import CuttingPlane
-from kernelweave.solvers.problem import Point, Walk
+from kernelweave.solvers.problem import Walk
+from kernelweave.solvers.result import Point
 
 # A step is taken when it brings this share of what its slope promises; Armijo's usual constant.
 SUFFICIENT = 1e-4

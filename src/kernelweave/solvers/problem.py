@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from kernelweave.learners.machine import Machine
 from kernelweave.learners.protocol import Learner
 from kernelweave.solvers.bounds import DualPoint, LowerBound
 from kernelweave.solvers.certificate import Certificate
-from kernelweave.solvers.result import Record, Result
+from kernelweave.solvers.result import Point, Record, Result, Visited
 
 Progress = Callable[[Record], None]
 # Machines are solved to this part of the gap still open: what they leave adds to it, and passes cost more.
@@ -48,23 +48,6 @@ class Ahead(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Point:
-    """The machine at given weights, its energies h, and the objective ``upper`` it proves attainable.
-
-    Both allow for rounding in storage: ``upper`` contains the ``slack`` that pays for it, and ``ceiling``
-    is h plus what rounding may have taken from it, from which dual bounds are drawn.
-    """
-
-    eta: Vector
-    machine: Machine = field(repr=False)
-    h: Vector
-    images: AnyArray | None = field(repr=False)
-    upper: float
-    slack: float
-    ceiling: Vector
-
-
 class Walk:
     """The record of a solver's walk: evaluates points, keeps the best one, both bounds and the history."""
 
@@ -77,6 +60,7 @@ class Walk:
         images: bool = False,
         warm: AnyArray | None = None,
         ahead: Ahead | None = None,
+        known: Visited | None = None,
     ) -> None:
         problem.geometry.check(problem.bank.n_kernels)
         self.problem, self.tol, self.max_iter, self.ahead = problem, tol, max_iter, ahead
@@ -85,7 +69,8 @@ class Walk:
         self._lower = LowerBound(problem.geometry)
         self._progress, self._images = progress, images
         self._coef = warm
-        self._K: tuple[Vector, AnyArray] | None = None
+        self._known = known
+        self._K = None if known is None else (known.point.eta, known.K)
         self._start = time.perf_counter()
 
     @property
@@ -135,6 +120,10 @@ class Walk:
 
     def visit(self, eta: Vector, inner_tol: float | None = None) -> Point:
         """Solve the machine at eta and account for it."""
+        known, self._known = self._known, None
+        if known is not None and inner_tol is None and np.array_equal(known.point.eta, eta):
+            self._coef = known.point.machine.coef
+            return self._account(known.point, solved=False)
         p = self.problem
         machine = p.learner.solve(self.matrix(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
         self._coef = machine.coef
@@ -143,13 +132,18 @@ class Walk:
         ceiling = h + machine.energy_slack(p.bank.errors)
         _require_psd(p.bank, machine, ceiling)
         slack = machine.rounding(eta, p.bank.errors)
-        upper = p.geometry.value(eta) + machine.primal + slack
-        point = Point(eta, machine, h, images, upper, slack, ceiling)
+        return self._account(Point(eta, machine, h, images, np.inf, slack, ceiling))
+
+    def _account(self, measured: Point, solved: bool = True) -> Point:
+        """Draw the bounds that a point proves under this geometry."""
+        machine, eta = measured.machine, measured.eta
+        upper = self.problem.geometry.value(eta) + machine.primal + measured.slack
+        point = replace(measured, upper=upper)
         self._lower.add(DualPoint(machine.coef, machine.linear, point.ceiling))
         if self.best is None or point.upper < self.best.upper:
             self.best = point
-        record = Record(self.certificate, time.perf_counter() - self._start, int(np.count_nonzero(eta)))
-        self._report(record)
+        seconds, n_active = time.perf_counter() - self._start, int(np.count_nonzero(eta))
+        self._report(Record(self.certificate, seconds, n_active, solved))
         return point
 
     def _report(self, record: Record) -> None:
@@ -182,7 +176,13 @@ class Walk:
             self._lower.point,
             tuple(self.history),
             reason,
+            self._visited(self.best),
         )
+
+    def _visited(self, point: Point) -> Visited | None:
+        if self._K is None or not np.array_equal(self._K[0], point.eta):
+            return None
+        return Visited(point, self._K[1])
 
 
 def energies(coef: AnyArray, images: AnyArray) -> Vector:

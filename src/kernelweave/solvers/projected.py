@@ -10,7 +10,8 @@ import numpy as np
 from kernelweave._typing import Vector
 from kernelweave.geometry.protocol import Projects
 from kernelweave.solvers.base import Solver
-from kernelweave.solvers.problem import Point, Walk
+from kernelweave.solvers.problem import Walk
+from kernelweave.solvers.result import Point
 
 SUFFICIENT = 1e-4
 SHRINK = 0.25

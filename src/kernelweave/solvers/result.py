@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelweave._typing import Vector
+from kernelweave._typing import AnyArray, Vector
 from kernelweave.learners.machine import Machine
 from kernelweave.solvers.bounds import DualPoint
 from kernelweave.solvers.certificate import Certificate
@@ -16,11 +16,38 @@ class Record:
 
     The bounds are those of the kernels as stored: with float32 they may differ from the originals' in the
     last digits. The certificate of a fitted estimator, and its last record, speak of the kernels as given.
+    ``solved`` is False for a machine that was known from a similar problem.
     """
 
     certificate: Certificate
     seconds: float
     n_active: int
+    solved: bool = True
+
+
+@dataclass(frozen=True)
+class Point:
+    """The machine at given weights, its energies h, and the objective ``upper`` it proves attainable.
+
+    Both allow for rounding in storage: ``upper`` contains the ``slack`` that pays for it, and ``ceiling``
+    is h plus what rounding may have taken from it, from which dual bounds are drawn.
+    """
+
+    eta: Vector
+    machine: Machine = field(repr=False)
+    h: Vector
+    images: AnyArray | None = field(repr=False)
+    upper: float
+    slack: float
+    ceiling: Vector
+
+
+@dataclass(frozen=True)
+class Visited:
+    """A point and K(eta) there: no machine need be solved for it again, whatever the geometry."""
+
+    point: Point
+    K: AnyArray
 
 
 @dataclass(frozen=True)
@@ -28,7 +55,8 @@ class Result:
     """Weights, machine and the certificate that holds for them.
 
     ``proof`` is the dual point whose value is the certificate's lower bound: a mixture of those of all
-    machines solved, each of which has a record in ``history``.
+    machines solved, each of which has a record in ``history``. ``visited`` is what the solver knows of the
+    weights it ends at.
     """
 
     eta: Vector
@@ -37,7 +65,9 @@ class Result:
     proof: DualPoint = field(repr=False)
     history: tuple[Record, ...] = field(repr=False)
     stopped: str
+    visited: Visited | None = field(default=None, repr=False)
 
     @property
     def n_iter(self) -> int:
-        return len(self.history)
+        """How many machines were solved."""
+        return sum(record.solved for record in self.history)
