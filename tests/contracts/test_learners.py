@@ -118,7 +118,7 @@ def test_no_rounding_of_the_kernel_lifts_the_optimum_above_the_worst(
 ):
     K, y = problem
     for v in (learner.solve(K, y, tol=1e-6).coef, learner.solve(K, y, tol=1e-1).coef, np.zeros(y.size)):
-        worst = worst_primal(learner, K @ v, size * np.abs(K) @ np.abs(v), v, y)
+        worst = worst_primal(learner, K @ v, size * np.abs(K) @ np.abs(v), v, y)[0]
         for K_true in perturbed(K, size, rng):
             assert learner.solve(K_true, y, tol=1e-6).dual <= worst + 1e-9 * abs(worst)
 
@@ -126,11 +126,13 @@ def test_no_rounding_of_the_kernel_lifts_the_optimum_above_the_worst(
 def test_the_worst_is_known_where_margins_are():
     y = np.tile([1.0, -1.0], 5)
     v, reach = 0.2 * y, np.linspace(0.0, 0.01, 10)
-    easy = worst_primal(Hinge(C=1e6), 3.0 * y, reach, v, y)  # nobody pays
+    easy = worst_primal(Hinge(C=1e6), 3.0 * y, reach, v, y)[0]  # nobody pays
     assert easy == pytest.approx(0.5 * (0.2 * 30.0 + 0.2 * reach.sum()))
-    hard = worst_primal(Hinge(C=1e6), y, np.full(10, 0.01), v, y)  # all would pay, and larger ones need not
+    hard = worst_primal(Hinge(C=1e6), y, np.full(10, 0.01), v, y)[
+        0
+    ]  # all would pay, and larger ones need not
     assert hard == pytest.approx(0.5 * (2.0 + 0.2 * 0.1) / 0.99**2)
-    soft = worst_primal(Hinge(C=1e-6), y, np.full(10, 0.01), v, y)
+    soft = worst_primal(Hinge(C=1e-6), y, np.full(10, 0.01), v, y)[0]
     assert soft == pytest.approx(0.5 * (2.0 + 0.2 * 0.1) + 1e-6 * 0.1)
 
 
@@ -140,7 +142,7 @@ def test_at_hard_margins_errors_cost_their_share_and_no_more(C, rng):
     K = sum(Ks) / 4 + np.eye(40)  # separable
     machine = Hinge(C).solve(K, y, tol=1e-8)
     reach = np.full(40, 1e-4)
-    worst = worst_primal(Hinge(C), K @ machine.coef, reach, machine.coef, y)
+    worst = worst_primal(Hinge(C), K @ machine.coef, reach, machine.coef, y)[0]
     assert 0.0 <= worst / machine.primal - 1.0 <= 1e-3
     assert Hinge(C).measure(K @ machine.coef, machine.coef, y).growth(reach) >= 0.5 * C * 1e-4 * 40
 

@@ -94,7 +94,7 @@ def test_no_rounding_of_the_kernel_lifts_the_optimum_above_the_worst(
     learner = learner.for_columns() if y.ndim == 2 else learner
     v = learner.solve(K, y, tol=1e-6).coef
     reach = size * np.abs(K) @ np.abs(v)
-    worst = worst_primal(learner, K @ v, reach, v, y)
+    worst = worst_primal(learner, K @ v, reach, v, y)[0]
     assert worst >= learner.measure(K @ v, v, y).primal
     for K_true in perturbed(K, size, rng):
         assert learner.solve(K_true, y, tol=1e-6).dual <= worst + 1e-9 * abs(worst)

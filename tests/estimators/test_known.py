@@ -11,7 +11,7 @@ from kernelweave.estimators.training import _known
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex
 from kernelweave.gram import DenseGrams
 from kernelweave.kernels import Gaussian
-from kernelweave.learners import Hinge, SquaredHinge
+from kernelweave.learners import EpsilonInsensitive, Hinge, SquaredHinge
 from kernelweave.solvers import Newton, Problem
 
 

@@ -112,7 +112,7 @@ def train(
     begin = _start(problem, near) if ahead is None else {"start": ahead.eta, "ahead": ahead}
     try:
         if not bank.is_rounded:
-            return solver.run(problem, **begin, progress=progress), bank
+            return _attained(solver.run(problem, **begin, progress=progress), problem), bank
         rough = replace(solver, tol=max(tol - ROOM_FOR_ROUNDING, 0.5 * tol))
         result = rough.run(problem, **begin, progress=progress)
         checked = _checked(result, problem, bank, tol)
@@ -126,10 +126,21 @@ def train(
         result = replace(solver, max_iter=left).run(
             replace(problem, bank=refined), start=result.eta, warm=result.machine.coef, progress=progress
         )
+        result = _attained(result, replace(problem, bank=refined))
         # What is known there is of other matrices than the next problem's.
         return replace(result, history=checked.history + result.history, visited=None), refined
     except IndefiniteKernelError as error:
         raise IndefiniteKernelError(error.index, error.energy, bank.names[error.index]) from None
+
+
+def _attained(result: Result, problem: Problem) -> Result:
+    """Return the result with the machine whose value the upper bound is, if its coefficients are larger."""
+    machine, bank = result.machine, problem.bank
+    if np.all(machine.stretch == 1.0):
+        return result
+    K = bank.combine(result.eta) if result.visited is None else result.visited.K
+    f, coef = machine.stretch * (K @ machine.coef), machine.stretch * machine.coef
+    return replace(result, machine=problem.learner.measure(f, coef, problem.y, problem.weight))
 
 
 def _checked(result: Result, problem: Problem, bank: GramBank, tol: float) -> Result:

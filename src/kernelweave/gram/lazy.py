@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from functools import cached_property
+from threading import local
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class LazyGrams(AddingGrams):
         self.sources, self.n_kernels, self.n_samples = tuple(sources), n_kernels, n_samples
         self.centred, self.dtype, self.n_threads = centre, np.dtype(dtype), n_threads
         self._shifts, self._sizes = shifts, sizes
-        self._sum: tuple[Vector, AnyArray] | None = None  # the last combination and its weights
+        self._last = local()  # the last combination of this thread, and its weights
 
     @cached_property
     def shifts(self) -> Matrix:
@@ -100,7 +101,7 @@ class LazyGrams(AddingGrams):
             _core.mirror(K, self.n_threads)
         else:
             K = super().combine(eta, out)
-        self._sum = (np.array(eta), K)
+        self._last.sum = (np.array(eta), K)
         return K
 
     def images(self, coef: AnyArray) -> AnyArray:
@@ -142,12 +143,13 @@ class LazyGrams(AddingGrams):
         return out
 
     def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
-        if not self.is_rounded or self._sum is None or not np.array_equal(self._sum[0], eta):
+        last = getattr(self._last, "sum", None)
+        if not self.is_rounded or last is None or not np.array_equal(last[0], eta):
             return self.image(eta, coef), np.zeros(coef.shape)
         # Nothing but the sum was rounded, once, and it is still there.
         V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
         image, sizes = np.empty(V.shape), np.empty(V.shape)
-        _core.product(self._sum[1], V, image, sizes, self.n_threads)
+        _core.product(last[1], V, image, sizes, self.n_threads)
         image, sizes = image.T.reshape(coef.shape), sizes.T.reshape(coef.shape)
         return image, of_image(sizes, np.ones(1), coef)
 

@@ -9,7 +9,7 @@ import numpy as np
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.gram.protocol import GramStack, KnowsRounding
 from kernelweave.learners.machine import Machine
-from kernelweave.learners.worst import LARGEST, worst_primal
+from kernelweave.learners.worst import worst_primal
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.problem import Problem, energies
 from kernelweave.solvers.result import Result
@@ -47,20 +47,23 @@ def _raised(p: Problem, result: Result, lower: float, tol: float) -> tuple[Machi
     f, reach = bank.image_within(eta, coef)
     if not np.isfinite(reach).all():
         return None
-    machine = p.learner.measure(f, coef, p.y, p.weight)
-    worst = worst_primal(p.learner, f, reach, coef, p.y, p.weight)
-    # What double arithmetic rounds: of the worst machine, whose coefficients may be that much larger.
-    upper = value + worst + machine.rounding(eta, bank.errors) / (1.0 - LARGEST) ** 2
+    machine, upper = _worst(p, f, reach, coef)
+    upper += value + machine.rounding(eta, bank.errors)
     return (machine, upper) if _closed(upper, lower, tol) else None
+
+
+def _worst(p: Problem, f: AnyArray, reach: AnyArray, coef: AnyArray) -> tuple[Machine, float]:
+    """Return the machine of the multiple of the coefficients that is best at worst, and its value then."""
+    worst, scale = worst_primal(p.learner, f, reach, coef, p.y, p.weight)
+    return p.learner.measure(scale * f, scale * coef, p.y, p.weight), worst
 
 
 def _read_again(p: Problem, exact: ExactGrams, result: Result) -> tuple[Machine, float]:
     """Return the upper bound of the exact kernels."""
     eta, coef = result.eta, result.machine.coef
     f = exact.image(eta, coef)
-    machine = p.learner.measure(f, coef, p.y, p.weight)
-    worst = worst_primal(p.learner, f, np.zeros_like(f), coef, p.y, p.weight)
-    return machine, p.geometry.value(eta) + worst + machine.rounding(eta, exact.errors) / (1.0 - LARGEST) ** 2
+    machine, worst = _worst(p, f, np.zeros_like(f), coef)
+    return machine, p.geometry.value(eta) + worst + machine.rounding(eta, exact.errors)
 
 
 def _closed(upper: float, lower: float, tol: float) -> bool:
