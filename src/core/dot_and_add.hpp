@@ -15,15 +15,15 @@ inline double dot(const T* row, const double* v, std::size_t length) {
     return sum;
 }
 
-KERNELWEAVE_CLONES double dot_row(const float* row, const double* v, std::size_t length) {
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_row(const float* row, const double* v, std::size_t length) {
     return dot(row, v, length);
 }
-KERNELWEAVE_CLONES double dot_row(const double* row, const double* v, std::size_t length) {
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_row(const double* row, const double* v, std::size_t length) {
     return dot(row, v, length);
 }
 
 // The products of four rows with one vector: four streams keep memory busier than one.
-KERNELWEAVE_CLONES void dot_four_rows(const double* const* rows, const double* v, std::size_t length, double* out) {
+[[maybe_unused]] KERNELWEAVE_CLONES void dot_four_rows(const double* const* rows, const double* v, std::size_t length, double* out) {
     const double *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
     double w = 0.0, x = 0.0, y = 0.0, z = 0.0;
     for (std::size_t j = 0; j < length; ++j) {
@@ -50,17 +50,17 @@ inline double dot_and_add(const T* row, const double* v, double scale, double* o
     return sum;
 }
 
-KERNELWEAVE_CLONES double dot_and_add_row(const float* row, const double* v, double scale, double* out,
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_and_add_row(const float* row, const double* v, double scale, double* out,
                                           std::size_t length) {
     return dot_and_add(row, v, scale, out, length);
 }
-KERNELWEAVE_CLONES double dot_and_add_row(const double* row, const double* v, double scale, double* out,
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_and_add_row(const double* row, const double* v, double scale, double* out,
                                           std::size_t length) {
     return dot_and_add(row, v, scale, out, length);
 }
 
 // The same for four rows at a time: `out` is read and written once for all of them.
-KERNELWEAVE_CLONES void dot_and_add_four_rows(const double* const* rows, const double* v, const double* scale,
+[[maybe_unused]] KERNELWEAVE_CLONES void dot_and_add_four_rows(const double* const* rows, const double* v, const double* scale,
                                               double* out, std::size_t length, double* dots) {
     const double *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
     const double p = scale[0], q = scale[1], r = scale[2], s = scale[3];

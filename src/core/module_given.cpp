@@ -87,7 +87,7 @@ Reports admit_and_combine(const Given& K, Input<double, 2> roots, Input<double, 
                       Input<double, 1> shift, Output<T, 2> out, int n_threads) {
     const std::size_t n = out.shape(0);
     const kw::Matrices matrices = square(K, n);
-    require(out.shape(1) == n, "admit_and_combine: out must be square");
+    require(n > 0 && out.shape(1) == n, "admit_and_combine: out must be square, with at least one row");
     require(probes.shape(0) == 2 && probes.shape(1) == n, "admit_and_combine: probes must be two rows of n entries");
     require(roots.shape(0) == K.size() && roots.shape(1) == n,
             "admit_and_combine: roots must have one row of n entries per matrix");

@@ -7,9 +7,10 @@ from tests.reference.conic import conic_optimum
 from kernelweave import MKLClassifier
 from kernelweave.bank import precomputed
 from kernelweave.bank.precomputed import PrecomputedBank
-from kernelweave.geometry import LpBall
+from kernelweave.geometry import LpBall, Simplex
 from kernelweave.gram import LazyGrams, PackedGrams, choose, memory
 from kernelweave.learners import Hinge
+from kernelweave.solvers.problem import Walk
 
 N = 40
 
@@ -124,7 +125,7 @@ def test_many_samples_are_read_where_they_are_unless_for_many_fits(matrices, mon
 def test_fits_on_matrices_where_they_are_enclose_the_conic_optimum(matrices, monkeypatch, C):
     monkeypatch.setattr(choose, "SMALL", 0)
     monkeypatch.setattr(choose, "WORTH", N)
-    for name, value in (("WORTH", N), ("FEWEST", 12), ("ONE_IN", 3)):
+    for name, value in (("WORTH", N), ("FEWEST", 12)):
         monkeypatch.setattr(memory, name, value)
     y = np.where(np.arange(N) % 3, 1.0, -1.0)
     before = [K.copy() for K in matrices]
@@ -137,3 +138,60 @@ def test_fits_on_matrices_where_they_are_enclose_the_conic_optimum(matrices, mon
         np.testing.assert_array_equal(K, was)
     with pytest.raises(ValueError, match="Kernel 4 is not symmetric"):
         MKLClassifier("precomputed", learner=Hinge(C=C), tol=1e-3).fit(tampered(matrices, (3, 30), 0.5), y)
+
+
+def test_what_several_threads_share_is_checked_before_they_start(matrices):
+    bad = tampered(matrices, (3, 30), 0.5)
+    fitted = PrecomputedBank().fit(bad)
+    how = {"in_memory": True, "centre": True, "tol": 1e-6, "n_threads": 1}
+    choose.store(fitted.sources, N, 6, **how)  # one walk checks on its way
+    with pytest.raises(ValueError, match="Kernel 4 is not symmetric"):
+        choose.store(fitted.sources, N, 6, shared=True, **how)
+
+
+def test_entries_beyond_single_precision_are_estimated_as_doubles(rng, monkeypatch):
+    monkeypatch.setattr(choose, "SMALL", 0)
+    monkeypatch.setattr(choose, "WORTH", N)
+    matrices = [1e26 * A @ A.T for A in rng.normal(size=(3, N, 8))]
+    fitted = PrecomputedBank().fit(matrices)
+    how = {"in_memory": True, "centre": True, "tol": 1e-3}
+    assert not choose.store(fitted.sources, N, 3, **how).is_rounded
+    room = memory.lazy_bytes(N, 3, 4)
+    with pytest.raises(MemoryError):
+        choose.store(fitted.sources, N, 3, memory_limit=room, **how)
+    few = choose.store(fitted.sources, N, 3, memory_limit=memory.lazy_bytes(N, 3, 8), **how)
+    assert isinstance(few, LazyGrams)
+
+
+def test_a_sum_that_is_being_overwritten_is_not_taken_for_another(matrices, monkeypatch):
+    _, stack = held(matrices, dtype="float32")
+    eta, v = np.ones(6), np.where(np.arange(N) % 2, 1.0, -1.0)
+    K = stack.combine(eta)
+
+    def interrupted(*_args):
+        K.fill(0.0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(stack.sources[0]), "combine_all", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stack.combine(2.0 * eta, K)
+    image, reach = stack.image_within(eta, v)
+    assert (np.abs(image - sum(matrices) @ v) <= reach + 1e-9).all()
+
+
+def test_only_the_closed_form_keeps_its_sample(matrices, monkeypatch):
+    for name, value in (("WORTH", N), ("FEWEST", 12)):
+        monkeypatch.setattr(memory, name, value)
+    seen = []
+    init = Walk.__init__
+
+    def watched(self, problem, *args, **how):
+        init(self, problem, *args, **how)
+        if problem.bank.n_samples == N:
+            seen.append(self.ahead is not None)
+
+    monkeypatch.setattr(Walk, "__init__", watched)
+    y = np.where(np.arange(N) % 3, 1.0, -1.0)
+    for geometry in (LpBall(2.0), Simplex()):
+        MKLClassifier("precomputed", geometry=geometry, tol=1e-3).fit(matrices, y)
+    assert seen == [True, False]

@@ -43,6 +43,7 @@ class GramBank:
         n_threads: int = 1,
         lazy: bool = False,
         for_many: bool = False,
+        shared: bool = False,
     ) -> GramBank:
         """Compute and store the training Gram matrices of a fitted bank, or only prepare to make them."""
 
@@ -59,6 +60,7 @@ class GramBank:
                 n_threads=n_threads,
                 lazy=lazy,
                 for_many=for_many,
+                shared=shared,
             )
 
         in_float64 = (lambda: stored("float64")) if dtype == "auto" else None

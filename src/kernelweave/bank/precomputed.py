@@ -285,7 +285,9 @@ class UncheckedSource(MatrixSource):
 
     def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
         super().take_all(rows, shifts, packed, n_threads)
-        if not np.isfinite(packed.sum()):
+        with np.errstate(invalid="ignore", over="ignore"):
+            finite = np.isfinite(packed.sum())
+        if not finite:
             self.check()
 
     def energies_all(self, V: Matrix, out: Vector, n_threads: int) -> None:

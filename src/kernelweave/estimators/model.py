@@ -111,7 +111,8 @@ class MKLModel(KernelEstimator):
             dtype=self.dtype,
             memory_limit=self.memory_limit,
             n_threads=1 if len(targets) > 1 else effective_n_jobs(self.n_jobs),
-            for_many=max(len(candidates), len(targets)) > 1,
+            for_many=len(candidates) > 1,
+            shared=len(targets) > 1,
             lazy=not all(solver.holds_all for solver in solvers),
         )
         return Task(kernels, targets, setting.weight, setting.classes)

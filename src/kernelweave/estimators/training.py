@@ -109,7 +109,9 @@ def train(
     """
     tol = solver.tol
     assert tol is not None
-    begin = _start(problem, near) if ahead is None else {"start": ahead.eta, "ahead": ahead}
+    begin: dict[str, Any] = _start(problem, near) if ahead is None else {"start": ahead.eta}
+    if ahead is not None and solver.asks_ahead:
+        begin["ahead"] = ahead
     try:
         if not bank.is_rounded:
             return _attained(solver.run(problem, **begin, progress=progress), problem), bank

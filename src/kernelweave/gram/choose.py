@@ -40,27 +40,31 @@ def store(
     n_threads: int = 1,
     lazy: bool = False,
     for_many: bool = False,
+    shared: bool = False,
 ) -> StoredStack:
     """Hold the kernels the way their size, the tolerance and the memory limit ask for.
 
-    In this order: by reference where matrices exist and float64 is wanted; many samples in few variables by
-    their small basis, if rounding is allowed; what is left packed; made again for every pass where that does
-    not fit; and if not even the combined matrix fits, nothing is taken.
+    In this order: by reference where matrices exist and float64 is wanted, or a single problem of many
+    samples is going to be solved, which makes fewer passes than packing would pay for; many samples in few
+    variables by their small basis, if rounding is allowed; what is left packed; made again for every pass
+    where that does not fit; and if not even the combined matrix fits, nothing is taken.
     ``in_memory`` says that the matrices exist already: then float64 keeps references and copies nothing.
     ``lazy`` asks for kernels to be made again for every pass, whatever would fit: few of them, a working set,
     are going to be held. ``for_many`` says that many problems are going to be solved: then a basis is second
-    choice, for each solution on it takes a pass over the kernels as they are.
+    choice, for each solution on it takes a pass over the kernels as they are. ``shared`` says that several
+    problems are going to be solved on them side by side.
     """
     wanted, limit = wish(n_samples, n_kernels, tol, dtype), budget(memory_limit)
     how: dict[str, Any] = {"centre": centre, "n_threads": n_threads}
     if lazy:
         dtype = _working(n_samples, n_kernels, wanted, limit)
         return LazyGrams(_checked(sources()), n_kernels, n_samples, dtype=dtype, **how)
-    by_reference = wanted == "float64" or (n_samples >= WORTH and not for_many)
+    by_reference = wanted == "float64" or (n_samples >= WORTH and not for_many and not shared)
     if in_memory and by_reference and lazy_bytes(n_samples, n_kernels, np.dtype(wanted).itemsize) <= limit:
         given = list(sources())
-        fits = wanted == "float64" or dtype != "auto" or _within_single(given, n_kernels)
-        return LazyGrams(given, n_kernels, n_samples, dtype=wanted if fits else "float64", **how)
+        if wanted == "float64" or dtype != "auto" or _within_single(given, n_kernels):
+            held = _checked(given) if shared else given  # threads must not check side by side
+            return LazyGrams(held, n_kernels, n_samples, dtype=wanted, **how)
     chosen = packing(n_samples, n_kernels, tol, dtype, limit)
     if chosen is None and lazy_bytes(n_samples, n_kernels, np.dtype(wanted).itemsize) > limit:
         raise MemoryError(_refusal(n_samples, n_kernels, wanted, limit))
@@ -77,6 +81,7 @@ def store(
             dtype="float64",
             memory_limit=memory_limit,
             n_threads=n_threads,
+            shared=shared,
         )
     if rounded and dtype == "auto" and n_samples >= MANY and not (for_many and chosen):
         rest, bases = _split(rest, n_samples // RANKS)

@@ -16,6 +16,10 @@ from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.rounding import of_image
 from kernelweave.gram.source import Source, centring, diagonals, in_bulk, largest_entries, renumbered
 
+# Entries are summed as they are, before centring: where they have a large part in common, and samples come
+# class by class, partial sums outgrow the whole, and rounding with them; so many times per sample.
+PARTIAL_SUMS = 1 / 64
+
 
 class LazyGrams(AddingGrams):
     """M float64 kernels of which only a few rows exist at any time.
@@ -45,7 +49,7 @@ class LazyGrams(AddingGrams):
         self.sources, self.n_kernels, self.n_samples = tuple(sources), n_kernels, n_samples
         self.centred, self.dtype, self.n_threads = centre, np.dtype(dtype), n_threads
         self._shifts, self._sizes = shifts, sizes
-        self._last = local()  # the last combination of this thread, and its weights
+        self._last = local()  # the last sum of this thread that was rounded but once, and its weights
 
     @cached_property
     def shifts(self) -> Matrix:
@@ -60,6 +64,10 @@ class LazyGrams(AddingGrams):
     @cached_property
     def sizes(self) -> Vector:
         return largest_entries(self.sources, self.n_kernels) if self._sizes is None else self._sizes
+
+    @property
+    def errors(self) -> Vector:
+        return np.asarray(max(1.0, PARTIAL_SUMS * self.n_samples) * super().errors)
 
     @property
     def is_rounded(self) -> bool:
@@ -94,14 +102,15 @@ class LazyGrams(AddingGrams):
         shared_out(fill, range(0, n, step), self.n_threads)
 
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
+        self._last.__dict__.clear()  # what is being overwritten is no sum of anything
         bulk = in_bulk(self.sources)[1]
         if bulk:  # it is alone, for it holds every kernel
             K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out
             bulk[0].combine_all(eta, eta @ self.shifts, K, self.n_threads)
             _core.mirror(K, self.n_threads)
+            self._last.sum = (np.array(eta), K)
         else:
             K = super().combine(eta, out)
-        self._last.sum = (np.array(eta), K)
         return K
 
     def images(self, coef: AnyArray) -> AnyArray:
@@ -146,7 +155,8 @@ class LazyGrams(AddingGrams):
         last = getattr(self._last, "sum", None)
         if not self.is_rounded or last is None or not np.array_equal(last[0], eta):
             return self.image(eta, coef), np.zeros(coef.shape)
-        # Nothing but the sum was rounded, once, and it is still there.
+        # Nothing but the sum was rounded, once, and it is still there; it is not needed again.
+        self._last.__dict__.clear()
         V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
         image, sizes = np.empty(V.shape), np.empty(V.shape)
         _core.product(last[1], V, image, sizes, self.n_threads)

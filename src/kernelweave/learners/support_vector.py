@@ -85,7 +85,7 @@ class SupportVectorLearner(Tuned, ABC):
         for _ in range(ROUNDS):
             v, f, left = program.descend(K, v, violation, f)
             machine = _machine(program, self.loss(f, y, weight), v, f)
-            if machine.relative_gap > tol and self.falls_with_margin:
+            if machine.relative_gap > tol and self.falls_with_margin and self.degree is not None:
                 machine = self._stretched(machine, f, y, weight, left)
             if machine.relative_gap <= tol or left > violation:  # or it has no more digits to give
                 break
@@ -96,9 +96,11 @@ class SupportVectorLearner(Tuned, ABC):
         """Return the machine with the best primal value of coefficients up to a violation larger.
 
         Samples that should lie on the margin lie inside it by up to the violation, and pay for it whatever
-        the price. Where that is high, it costs less to have them on the margin by a larger ½ f'f.
+        the price. Where that is high, it costs less to have them on the margin by a larger ½ v'Kv.
         """
         size, best = machine.size, machine
+        if machine.quadratic < 0.0:  # not a kernel, if only by rounding: it would grow without end
+            return machine
         for share in STRETCHES:
             t = 1.0 + share * violation
             loss, more = self.loss(t * f, y, weight), 0.5 * (t**2 - 1.0)

@@ -31,8 +31,9 @@ class Solver(Part, ABC):
     # False when it makes few passes over all kernels, so that they need not be held.
     holds_all: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 500
-    # Among one in so many samples a start is looked for.
+    # Among one in so many samples a start is looked for; whether these are asked again on the way.
     one_in: ClassVar[int] = 8
+    asks_ahead: ClassVar[bool] = False
 
     tol: float | None = None
     max_iter: int | None = None

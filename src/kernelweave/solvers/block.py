@@ -19,6 +19,8 @@ ROUNDS, SETTLED = 3, 0.02
 # It is asked as long as this share of the gap at most is left after its steps; they count this much, beside
 # the step without it.
 LED, TRUST = 0.25, 0.75
+# Energies are not believed to grow or fall by more than this in a step.
+CHANGE = 100.0
 
 
 @dataclass
@@ -41,7 +43,7 @@ class BlockDescent(Solver):
     Notes
     -----
     [Xu13, Algorithm 1], and the analytical update of [Kloft11] for the lp ball. Without relaxation the
-    objective never rises.
+    objective never rises, unless a smaller problem leads (`Solver.run`).
     Fast for p ≥ 2, slow towards the simplex, where weights reach zero only in the limit.
     Differs from the paper: it stops on the duality gap, and early machines are solved loosely.
 
@@ -55,6 +57,7 @@ class BlockDescent(Solver):
 
     needs: ClassVar[type] = Reweights
     one_in: ClassVar[int] = 4
+    asks_ahead: ClassVar[bool] = True
 
     relaxation: float = 0.0
 
@@ -63,18 +66,18 @@ class BlockDescent(Solver):
         assert isinstance(geometry, Reweights)
         if not eta.all():  # the closed form leaves zeros where they are
             eta = (1.0 - STIR) * eta + STIR * geometry.start(len(eta))
-        before, gap, ahead = np.inf, np.inf, walk.ahead
+        before, gap = np.inf, np.inf
         while True:
             point = walk.visit(eta)
             if walk.finished:
                 return None
             if walk.certificate.relative_gap > LED * gap:  # it does not know the way
-                ahead = None
+                walk.ahead = None
             relaxation = self.relaxation if point.upper <= before else 0.0
-            if ahead is None:
+            if walk.ahead is None:
                 eta = _step(geometry, eta, point.h, relaxation)
             else:
-                eta = _steps_ahead(ahead, geometry, eta, point.h, relaxation)
+                eta = _steps_ahead(walk.ahead, geometry, eta, point.h, relaxation)
             before, gap = point.upper, walk.certificate.relative_gap
 
 
@@ -100,7 +103,7 @@ def _steps_ahead(ahead: Ahead, geometry: Reweights, eta: Vector, h: Vector, rela
         then = ahead.energies(reached)
         if seen is None or then is None:
             break
-        ratio = np.divide(then, seen, out=np.ones_like(h), where=seen > 0.0)
+        ratio = np.clip(np.divide(then, seen, out=np.ones_like(h), where=seen > 0.0), 1 / CHANGE, CHANGE)
         further = _step(geometry, reached, h * ratio, relaxation)
         moved = np.abs(further - reached) @ h / (further @ h)
         reached = further

@@ -6,7 +6,6 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Matrix
-from kernelweave.learners.support_vector import ROUNDS
 from kernelweave.methods.svm_plus.machine import (
     PlusMachine,
     Terms,
@@ -19,7 +18,7 @@ from kernelweave.methods.svm_plus.machine import (
 # A stop for problems this method is not made for; ordinary ones need 10 to 500 steps per sample.
 STEPS_PER_SAMPLE = 2_000
 # Each round asks for a violation this much smaller until the gap is small enough.
-TIGHTEN = 0.1
+TIGHTEN, ROUNDS = 0.1, 12
 
 
 def solve_pairs(K: Matrix, G: Matrix, terms: Terms, warm: AnyArray | None, tol: float) -> PlusMachine:
