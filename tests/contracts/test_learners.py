@@ -259,3 +259,17 @@ def test_several_columns_add_up():
     images = np.stack([k @ joint.coef for k in Ks])
     expected = sum(m.curvature(K, images[:, :, c]) for c, m in enumerate(single))
     np.testing.assert_allclose(joint.curvature(K, images), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(30, 36))
+def test_a_start_much_too_large_leaves_a_feasible_end(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(loc=(2.0, 0.0, 0.0), size=(20, 3))
+    y = np.where(X[:, 0] - 2 + 0.3 > 0, 1.0, -1.0)
+    K, learner = X @ X.T, Hinge(C=1e6)
+    far = learner.solve(1e-6 * K, y, tol=1e-3)
+    machine = learner.solve(1e6 * K, y, warm=far.coef, tol=1e-6)
+    cold = learner.solve(1e6 * K, y, tol=1e-6)
+    assert abs(machine.coef.sum()) <= 1e-11 * np.abs(machine.coef).sum()
+    assert machine.dual <= cold.primal * (1 + 1e-9)
+    assert cold.dual <= machine.primal * (1 + 1e-9)

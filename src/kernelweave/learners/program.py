@@ -11,6 +11,8 @@ from kernelweave._typing import AnyArray, Vector
 
 # A stop for degenerate problems only: one step costs O(n), ordinary fits need 1 to 50 steps per sample.
 STEPS_PER_SAMPLE = 5_000
+# Sums may be off by this share of all coefficients.
+SUMS = 1e-11
 # The compiled loop works with finite numbers only.
 UNBOUNDED = 1e300
 
@@ -63,7 +65,16 @@ class DualProgram:
         kink = np.zeros_like(v) if self.kink is None else self.kink
         args = (K, self.s, self.d, kink, lo, hi, self.group)
         _, violation = _core.smo(*args, v, gradient, tolerance, limit, f is not None)
-        return v, gradient + self.s - self.d * v, violation
+        f = gradient + self.s - self.d * v
+        return *self._moved_back(K, v, f), violation
+
+    def _moved_back(self, K: AnyArray, v: Vector, f: Vector) -> tuple[Vector, Vector]:
+        """Return v with its sums, and K v: a start much larger than the end leaves them its own rounding."""
+        off = np.abs(self.sums - np.bincount(self.group, weights=v, minlength=self.sums.size))
+        if off.max(initial=0.0) <= SUMS * np.abs(v).sum():
+            return v, f
+        x = self.feasible(v)
+        return x, f + (K @ (x - v)).astype(np.float64)
 
 
 def _move_to_sum(x: Vector, lo: Vector, hi: Vector, total: float) -> Vector:
