@@ -13,11 +13,13 @@
 
 namespace kernelweave {
 
-// Ask for the doubles of a row that is read next: rows of a triangle are short, and the processor only guesses the
+// Ask for the entries of a row that is read soon: rows of a triangle are short, and the processor only guesses the
 // continuation of long reads.
-inline void fetch_ahead(const double* row, std::size_t length) {
+template <class T>
+inline void fetch_ahead(const T* row, std::size_t length) {
 #if defined(__GNUC__)
-    for (std::size_t j = 0; j < length; j += 8) __builtin_prefetch(row + j, 0, 2);
+    constexpr std::size_t kLine = 64 / sizeof(T);
+    for (std::size_t j = 0; j < length; j += kLine) __builtin_prefetch(row + j, 0, 2);
 #else
     (void)row;
     (void)length;

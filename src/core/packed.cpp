@@ -14,6 +14,8 @@ namespace kernelweave {
 namespace {
 
 constexpr std::size_t kFour = 4;  // rows read together
+constexpr std::size_t kAhead = 6;  // rows from being asked for to being read: some kilobytes
+constexpr std::size_t kPiece = 4096;  // entries of all triangles that are added up together
 
 template <class T>
 inline void round_entries(const double* row, const double* shift, double own, T* out, std::size_t length) {
@@ -46,6 +48,30 @@ std::vector<const T*> matrices(const T* packed, std::size_t n_kernels, std::size
     std::vector<const T*> found(n_kernels);
     for (std::size_t m = 0; m < n_kernels; ++m) found[m] = packed + m * triangle(n);
     return found;
+}
+
+// 1/2 v'Kv from the rows of a triangle where v is not zero.
+template <class T>
+double half_energy(const T* K, const double* v, const std::vector<std::size_t>& support) {
+    double energy = 0.0;
+    for (std::size_t a = 0; a < support.size(); ++a) {
+        if (a + kAhead < support.size()) {
+            const std::size_t later = support[a + kAhead];
+            fetch_ahead(K + triangle(later), later + 1);
+        }
+        const std::size_t i = support[a];
+        const T* row = K + triangle(i);
+        energy += v[i] * (dot_row(row, v, i) + 0.5 * static_cast<double>(row[i]) * v[i]);
+    }
+    return energy;
+}
+
+// The row that an entry of a triangle belongs to.
+std::size_t row_of(std::size_t place) {
+    auto i = static_cast<std::size_t>((std::sqrt(8.0 * static_cast<double>(place) + 1.0) - 1.0) / 2.0);
+    while (triangle(i) > place) --i;
+    while (triangle(i + 1) <= place) ++i;
+    return i;
 }
 
 }  // namespace
@@ -114,18 +140,17 @@ void add_images(const double* K, std::size_t stride, std::size_t start, std::siz
 template <class T>
 void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads) {
     const WeightedSum<T> sum(matrices(packed, n_kernels, n), eta);
-    constexpr std::size_t kRows = 8;  // rows per task: small enough to balance the triangle's growing rows
-    parallel_for((n + kRows - 1) / kRows, n_threads, [&](std::size_t task) {
-        T acc[kChunk];
-        // Longest rows first, so that no thread is left with a long tail.
-        const std::size_t block = (n + kRows - 1) / kRows - 1 - task;
-        for (std::size_t i = block * kRows; i < std::min(n, (block + 1) * kRows); ++i) {
-            for (std::size_t start = 0; start <= i; start += kChunk) {
-                const std::size_t length = std::min(kChunk, i + 1 - start);
-                std::fill(acc, acc + length, T{0});
-                sum.add(acc, triangle(i) + start, length);
-                std::copy(acc, acc + length, out + i * n + start);
-            }
+    const std::size_t size = triangle(n);
+    parallel_for((size + kPiece - 1) / kPiece, n_threads, [&](std::size_t piece) {
+        T acc[kPiece];
+        const std::size_t start = piece * kPiece, stop = std::min(size, start + kPiece);
+        std::fill(acc, acc + (stop - start), T{0});
+        sum.add(acc, start, stop - start);
+        std::size_t i = row_of(start);
+        for (std::size_t place = start; place < stop; ++i) {  // the rows that begin, lie or end in the piece
+            const std::size_t end = std::min(stop, triangle(i + 1));
+            std::copy(acc + (place - start), acc + (end - start), out + i * n + (place - triangle(i)));
+            place = end;
         }
     });
     mirror(out, n, n_threads);
@@ -170,6 +195,7 @@ void images(const T* packed, std::size_t n_kernels, std::size_t n, const double*
             std::fill(image.begin(), image.end(), 0.0);
             const T* row = packed + m * stride;
             for (std::size_t i = 0; i < n; row += ++i) {
+                if (i + kAhead < n) fetch_ahead(packed + m * stride + triangle(i + kAhead), i + kAhead + 1);
                 const double below = v[i] != 0.0 ? dot_and_add_row(row, v.data(), v[i], image.data(), i)
                                                  : dot_row(row, v.data(), i);
                 image[i] += below + static_cast<double>(row[i]) * v[i];
@@ -182,18 +208,18 @@ void images(const T* packed, std::size_t n_kernels, std::size_t n, const double*
 template <class T>
 void energies(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
               double* out, int n_threads) {
-    const std::size_t stride = triangle(n);
-    parallel_for(n_kernels, n_threads, [&](std::size_t m) {
-        std::vector<double> v(n);
-        double energy = 0.0;
-        for (std::size_t c = 0; c < n_columns; ++c) {
-            for (std::size_t i = 0; i < n; ++i) v[i] = V[i * n_columns + c];
-            const T* row = packed + m * stride;
-            for (std::size_t i = 0; i < n; row += ++i)
-                if (v[i] != 0.0)
-                    energy += v[i] * (dot_row(row, v.data(), i) + 0.5 * static_cast<double>(row[i]) * v[i]);
+    std::vector<double> columns(n_columns * n);
+    std::vector<std::vector<std::size_t>> support(n_columns);
+    for (std::size_t c = 0; c < n_columns; ++c) {
+        for (std::size_t i = 0; i < n; ++i) {
+            columns[c * n + i] = V[i * n_columns + c];
+            if (V[i * n_columns + c] != 0.0) support[c].push_back(i);
         }
-        out[m] = energy;
+    }
+    parallel_for(n_kernels, n_threads, [&](std::size_t m) {
+        const T* K = packed + m * triangle(n);
+        out[m] = 0.0;
+        for (std::size_t c = 0; c < n_columns; ++c) out[m] += half_energy(K, columns.data() + c * n, support[c]);
     });
 }
 
