@@ -93,7 +93,7 @@ AdmitReport admit(const double* K, std::size_t n, std::size_t start, std::size_t
     double asymmetry = 0.0;
     for (std::size_t i = start; i < stop; ++i) {
         const double* row = K + i * n;
-        if (out != nullptr && i + 1 < stop) fetch_ahead(row + n, n);
+        if (out != nullptr && i + 4 < stop) fetch_ahead(row + 4*n, n);
         const Sums sums = sum_row(row, left, right, n);
         asymmetry += left[i] * sums.right - right[i] * sums.left;
         broken |= broken_minors(row, roots, roots[i], i + 1);

@@ -50,6 +50,28 @@ std::vector<const T*> matrices(const T* packed, std::size_t n_kernels, std::size
     return found;
 }
 
+// The row that an entry of a triangle belongs to.
+std::size_t row_of(std::size_t place) {
+    auto i = static_cast<std::size_t>((std::sqrt(8.0 * static_cast<double>(place) + 1.0) - 1.0) / 2.0);
+    while (triangle(i) > place) --i;
+    while (triangle(i + 1) <= place) ++i;
+    return i;
+}
+
+std::size_t pieces(std::size_t n) { return (triangle(n) + kPiece - 1) / kPiece; }
+
+// visit(i, column, place, length) for the rows that begin, lie or end in entries [start, stop) of a triangle: `length`
+// entries from `column` on, the first of which is `place` entries behind start.
+template <class Visit>
+void visit_rows(std::size_t start, std::size_t stop, const Visit& visit) {
+    std::size_t i = row_of(start);
+    for (std::size_t place = start; place < stop; ++i) {
+        const std::size_t end = std::min(stop, triangle(i + 1));
+        visit(i, place - triangle(i), place - start, end - place);
+        place = end;
+    }
+}
+
 // 1/2 v'Kv from the rows of a triangle where v is not zero.
 template <class T>
 double half_energy(const T* K, const double* v, const std::vector<std::size_t>& support) {
@@ -64,14 +86,6 @@ double half_energy(const T* K, const double* v, const std::vector<std::size_t>& 
         energy += v[i] * (dot_row(row, v, i) + 0.5 * static_cast<double>(row[i]) * v[i]);
     }
     return energy;
-}
-
-// The row that an entry of a triangle belongs to.
-std::size_t row_of(std::size_t place) {
-    auto i = static_cast<std::size_t>((std::sqrt(8.0 * static_cast<double>(place) + 1.0) - 1.0) / 2.0);
-    while (triangle(i) > place) --i;
-    while (triangle(i + 1) <= place) ++i;
-    return i;
 }
 
 }  // namespace
@@ -140,18 +154,13 @@ void add_images(const double* K, std::size_t stride, std::size_t start, std::siz
 template <class T>
 void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads) {
     const WeightedSum<T> sum(matrices(packed, n_kernels, n), eta);
-    const std::size_t size = triangle(n);
-    parallel_for((size + kPiece - 1) / kPiece, n_threads, [&](std::size_t piece) {
-        T acc[kPiece];
-        const std::size_t start = piece * kPiece, stop = std::min(size, start + kPiece);
-        std::fill(acc, acc + (stop - start), T{0});
+    parallel_for(pieces(n), n_threads, [&](std::size_t piece) {
+        T acc[kPiece] = {};
+        const std::size_t start = piece * kPiece, stop = std::min(triangle(n), start + kPiece);
         sum.add(acc, start, stop - start);
-        std::size_t i = row_of(start);
-        for (std::size_t place = start; place < stop; ++i) {  // the rows that begin, lie or end in the piece
-            const std::size_t end = std::min(stop, triangle(i + 1));
-            std::copy(acc + (place - start), acc + (end - start), out + i * n + (place - triangle(i)));
-            place = end;
-        }
+        visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
+            std::copy(acc + place, acc + place + length, out + i * n + column);
+        });
     });
     mirror(out, n, n_threads);
 }
@@ -171,7 +180,25 @@ void take(const T* packed, std::size_t n_kernels, std::size_t stride, const std:
 void image(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
            std::size_t n_columns, double* out, double* sizes, int n_threads) {
     const WeightedSum<float, double> sum(matrices(packed, n_kernels, n), eta);
-    weighted_image_and_sizes(sum, n, triangle, V, n_columns, out, sizes, n_threads);
+    const std::size_t size = n_columns * n;
+    std::vector<double> parts(kShares * size, 0.0), size_parts(kShares * size, 0.0), absolute(V, V + size);
+    for (double& v : absolute) v = std::abs(v);
+    parallel_for(kShares, n_threads, [&](std::size_t share) {
+        std::vector<double> acc(kPiece), magnitude(kPiece);
+        for (std::size_t piece = share; piece < pieces(n); piece += kShares) {
+            const std::size_t start = piece * kPiece, stop = std::min(triangle(n), start + kPiece);
+            std::fill(acc.begin(), acc.end(), 0.0);
+            std::fill(magnitude.begin(), magnitude.end(), 0.0);
+            sum.add(acc.data(), magnitude.data(), start, stop - start);
+            visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
+                add_row(acc.data() + place, i, column, length, V, n_columns, n, parts.data() + share * size);
+                add_row(magnitude.data() + place, i, column, length, absolute.data(), n_columns, n,
+                        size_parts.data() + share * size);
+            });
+        }
+    });
+    add_up(parts, size, out);
+    add_up(size_parts, size, sizes);
 }
 
 void product(const float* K, std::size_t n, const double* V, std::size_t n_columns, double* out, double* sizes,

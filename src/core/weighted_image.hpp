@@ -62,24 +62,5 @@ void weighted_image(const WeightedSum<T, double>& sum, std::size_t n, const Plac
     add_up(parts, size, out);
 }
 
-// The same, and sizes = |V| (sum_m |eta_m K_m|).
-template <class T, class Place>
-void weighted_image_and_sizes(const WeightedSum<T, double>& sum, std::size_t n, const Place& place, const double* V,
-                              std::size_t n_columns, double* out, double* sizes, int n_threads) {
-    const std::size_t size = n_columns * n;
-    std::vector<double> parts(kShares * size, 0.0), size_parts(kShares * size, 0.0), absolute(V, V + size);
-    for (double& v : absolute) v = std::abs(v);
-    walk_triangle(n, n_threads, [&](std::size_t share, std::size_t i, std::size_t start, std::size_t length) {
-        double acc[kChunk], magnitude[kChunk];
-        std::fill(acc, acc + length, 0.0);
-        std::fill(magnitude, magnitude + length, 0.0);
-        sum.add(acc, magnitude, place(i) + start, length);
-        add_row(acc, i, start, length, V, n_columns, n, parts.data() + share * size);
-        add_row(magnitude, i, start, length, absolute.data(), n_columns, n, size_parts.data() + share * size);
-    });
-    add_up(parts, size, out);
-    add_up(size_parts, size, sizes);
-}
-
 }  // namespace
 }  // namespace kernelweave
