@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, eigh, get_blas_funcs
 
 from kernelweave import _core
 from kernelweave._threads import blas_threads
@@ -125,25 +125,30 @@ def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix, n_t
 def reduced_hessian(A: AnyArray, U: Matrix, E: Matrix, n_threads: int) -> Matrix:
     """Return U'A⁻¹U over what leaves the sums E'x as they are; A is overwritten."""
     with blas_threads(n_threads if A.shape[0] >= LARGE else 1):
-        solved = solve_psd(A, np.hstack([U, E]).astype(A.dtype)).astype(np.float64)
-    AU, AE = solved[:, : U.shape[1]], solved[:, U.shape[1] :]
-    held = np.linalg.lstsq(E.T @ AE, E.T @ AU, rcond=None)[0]
-    H = U.T @ (AU - AE @ held)
-    return np.asarray(0.5 * (H + H.T))
+        half = half_solved(A, np.vstack([U.T, E.T]).astype(A.dtype)).astype(np.float64)
+    moving, held = half[: U.shape[1]], half[U.shape[1] :]
+    moving = moving - (moving @ held.T @ np.linalg.pinv(held @ held.T, hermitian=True)) @ held
+    return np.asarray(moving @ moving.T)
 
 
-def solve_psd(A: AnyArray, B: AnyArray) -> AnyArray:
-    """Return A⁻¹B for a positive semidefinite A, which is overwritten, with as little ridge as it takes."""
+def half_solved(A: AnyArray, B: AnyArray) -> AnyArray:
+    """Return Z with ZZ' = B A⁻¹ B' for a positive semidefinite A, with as little ridge as it takes.
+
+    A is overwritten, and B may be.
+    """
     # Where all free samples are at the origin A is zero, and any ridge says so.
     scale = max(float(np.trace(A)) / A.shape[0], 0.0) or 1.0
     diagonal, least = np.diagonal(A).copy(), RIDGE[A.dtype]
+    (trsm,) = get_blas_funcs(("trsm",), (A,))
     for ridge in (least, 30.0 * least, 1000.0 * least):  # rounding may have made A indefinite
         np.fill_diagonal(A, diagonal + A.dtype.type(ridge * scale))
         try:
             # Symmetric, so its transpose is the same matrix in the order that LAPACK overwrites.
-            factor = cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
-            return np.asarray(cho_solve(factor, B, check_finite=False))
+            factor, _ = cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+            return np.asarray(trsm(1.0, factor, B.T, lower=1, overwrite_b=1)).T
         except LinAlgError:
             _core.mirror(A)  # what it had overwritten is the other triangle
     np.fill_diagonal(A, diagonal)
-    return np.asarray(np.linalg.lstsq(A, B, rcond=least)[0])
+    values, vectors = eigh(A, check_finite=False)
+    kept = values > least * values[-1]
+    return np.asarray((B @ vectors[:, kept]) / np.sqrt(values[kept]))
