@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "local.hpp"
+#include "module_capped.hpp"
 #include "module_given.hpp"
 #include "module_multiclass.hpp"
 #include "packed.hpp"
@@ -333,6 +334,7 @@ NB_MODULE(_core, m) {
           nb::arg("b").noconvert());
     bind<float>(m);
     bind<double>(m);
+    bind_capped(m);
     bind_given(m);
     bind_multiclass(m);
 }

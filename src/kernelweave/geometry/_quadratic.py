@@ -2,8 +2,9 @@
 
 Active sets: the weights at 0 and at the cap are fixed, the free ones solve a linear system. First all
 misplaced weights change sets at once, which from a good start takes a handful of systems. From a bad one,
-or if it cycles, an interior point names the sets: a rough one, then an accurate one. What that leaves in
-doubt a feasible descent settles one by one.
+or if it cycles, sets are named by a point near the optimum: one that pairs of weights descend to, then an
+interior point, a rough one, then an accurate one. What that leaves in doubt a feasible descent settles one
+by one.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs
 
+from kernelweave import _core
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry import _interior
 from kernelweave.geometry._capped import leaves_one_point, project
@@ -29,11 +30,13 @@ MAX_EXCHANGES = 12  # block exchanges settle in fewer or cycle
 PATIENCE = 3  # exchanges in a row after which no fewer weights are misplaced
 FAR, MANY = 0.3, 10  # more than this share, and number, of the weights misplaced: no start to settle from
 ROUGH = 1e-6  # a gap of the interior point that tells most bounds
+SLOPES, STEPS = 1e-8, 200  # of pairs: how even, relative to those at the start; most steps for every weight
 
 ON_SIMPLEX = 1e-9  # of the mass, for rounding
 
 States: TypeAlias = NDArray[np.int8]
 AT_ZERO, FREE, AT_CAP = np.int8(-1), np.int8(0), np.int8(1)
+INDEFINITE, SETTLED = -1, 1  # what exchanges end with
 
 
 def model_step(eta: Vector, h: Vector, H: Matrix, cap: float, ridge: float = 0.0) -> Vector:
@@ -70,6 +73,9 @@ def minimise(A: Matrix, b: Vector, cap: float, start: Vector) -> Vector:
             return start.copy()
         state[pair] = FREE
     x, settled = problem.exchange(state, int(max(FAR * len(b), MANY)))
+    if settled:
+        return x
+    x, settled = problem.exchange(problem.states(problem.descend_in_pairs(start)), len(b))
     if settled:
         return x
     even, walked = np.full(len(b), 1.0 / len(b)), None
@@ -115,20 +121,21 @@ class CappedQuadratic:
 
         With more than ``most`` misplaced in the first round it is not tried.
         """
-        x, fewest, idle = self._bounds(state), most + 1, PATIENCE - 1
-        for _ in range(MAX_EXCHANGES):
-            if not np.any(state == FREE):
-                break
-            x, surplus = self.stationary(state)
-            new = np.where(state == FREE, self.states(x), self._kept(state, surplus))
-            misplaced = int(np.count_nonzero(new != state))
-            if misplaced == 0:
-                return x, True
-            idle = 0 if misplaced < fewest else idle + 1
-            if idle == PATIENCE:
-                break
-            state, fewest = new, min(fewest, misplaced)
-        return x, False
+        x, state = np.empty(len(self.b)), state.copy()
+        found = _core.exchange(self.A, self.b, self.cap, state, x, self.noise, most, MAX_EXCHANGES, PATIENCE)
+        if found == INDEFINITE:
+            raise LinAlgError("The curvature of the model is not positive definite.")
+        return x, found == SETTLED
+
+    def descend_in_pairs(self, start: Vector) -> Vector:
+        """Return a feasible point where slopes are nearly even, or as near as a few steps lead."""
+        n, x = len(start), start.copy()
+        slopes = self.b - self.A @ x
+        tolerance = SLOPES * float(np.ptp(slopes))
+        nothing, one_sum = np.zeros(n), np.zeros(n, dtype=np.int64)
+        lo, hi = np.zeros(n), np.full(n, min(self.cap, 1.0))
+        _core.smo(self.A, self.b, nothing, nothing, lo, hi, one_sum, x, -slopes, tolerance, STEPS * n, True)
+        return x
 
     def descend(self, x: Vector) -> Vector:
         """Walk from one active set to the next, always feasible and never uphill."""
@@ -155,20 +162,10 @@ class CappedQuadratic:
 
     def stationary(self, state: States) -> Stationary:
         """Solve for the free weights with the others fixed at their bounds."""
-        free = np.flatnonzero(state == FREE)
-        factor, failed = dpotrf(self.A[np.ix_(free, free)], lower=1)
-        if failed:
+        x, surplus = np.empty((2, len(self.b)))
+        if not _core.stationary(self.A, self.b, self.cap, state, x, surplus):
             raise LinAlgError("The curvature of the model is not positive definite.")
-        ones, _ = dpotrs(factor, np.ones(len(free)), lower=1)
-        x = self._bounds(state)
-        slopes, level = self.b - self.A @ x, 0.0
-        for _ in range(2):  # the second round refines: A may be close to singular
-            part, _ = dpotrs(factor, slopes[free] - level, lower=1)
-            rise = (part.sum() + x.sum() - 1.0) / ones.sum()
-            x[free] += part - rise * ones
-            level += rise
-            slopes = self.b - self.A @ x
-        return Stationary(x, slopes - level)
+        return Stationary(x, surplus)
 
     def _bounds(self, state: States) -> Vector:
         """Return the bounds the fixed weights sit at, 0 for the free ones."""
