@@ -133,3 +133,13 @@ def test_many_collinear_kernels_from_a_cold_start(rng):
         eta = geometry.start(117)
         x = geometry.model_step(eta, h, H)
         assert duality_gap(x, h - H @ (x - eta), cap) <= 1e-9 * np.diagonal(H).max()
+
+
+def test_pairs_descend_from_a_start_whose_last_digit_sticks_out(rng):
+    root = rng.normal(size=(9, 6))
+    problem = CappedQuadratic(root.T @ root, 5.0 * rng.random(6), 0.3)
+    start = np.array([0.3 + 6e-17, 0.3, 0.2, 0.2, 0.0, -1e-18])
+    x = problem.descend_in_pairs(start)
+    assert x.min() >= 0.0
+    assert x.max() <= 0.3
+    assert duality_gap(x, problem.b - problem.A @ x, 0.3) <= 1e-6 * np.abs(problem.b).max()

@@ -129,11 +129,12 @@ class CappedQuadratic:
 
     def descend_in_pairs(self, start: Vector) -> Vector:
         """Return a feasible point where slopes are nearly even, or as near as a few steps lead."""
-        n, x = len(start), start.copy()
+        n, most = len(start), min(self.cap, 1.0)
+        x = np.clip(start, 0.0, most)
         slopes = self.b - self.A @ x
         tolerance = SLOPES * float(np.ptp(slopes))
         nothing, one_sum = np.zeros(n), np.zeros(n, dtype=np.int64)
-        lo, hi = np.zeros(n), np.full(n, min(self.cap, 1.0))
+        lo, hi = np.zeros(n), np.full(n, most)
         _core.smo(self.A, self.b, nothing, nothing, lo, hi, one_sum, x, -slopes, tolerance, STEPS * n, True)
         return x
 
