@@ -3,7 +3,10 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 
 namespace nb = nanobind;
@@ -17,4 +20,13 @@ using Output = nb::ndarray<T, nb::ndim<Dim>, nb::c_contig, nb::device::cpu>;
 
 inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
+}
+
+// Which entries of an array are asked for; without it, all.
+using Where = std::optional<Input<std::uint8_t, 2>>;
+
+inline const std::uint8_t* marks(const Where& where, const Input<double, 2>& V) {
+    if (!where) return nullptr;
+    require(where->shape(0) == V.shape(0) && where->shape(1) == V.shape(1), "where must have the shape of V");
+    return where->data();
 }

@@ -11,12 +11,19 @@
 #define KERNELWEAVE_CLONES
 #endif
 
+// A function that only asks for memory has no effect in the compiler's eyes: where it is not inlined, calls vanish.
+#if defined(__GNUC__)
+#define KERNELWEAVE_INLINE inline __attribute__((always_inline))
+#else
+#define KERNELWEAVE_INLINE inline
+#endif
+
 namespace kernelweave {
 
 // Ask for the entries of a row that is read soon: rows of a triangle are short, and the processor only guesses the
 // continuation of long reads.
 template <class T>
-inline void fetch_ahead(const T* row, std::size_t length) {
+KERNELWEAVE_INLINE void fetch_ahead(const T* row, std::size_t length) {
 #if defined(__GNUC__)
     constexpr std::size_t kLine = 64 / sizeof(T);
     for (std::size_t j = 0; j < length; j += kLine) __builtin_prefetch(row + j, 0, 2);

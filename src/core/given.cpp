@@ -10,6 +10,7 @@
 namespace kernelweave {
 namespace {
 
+constexpr std::size_t kFour = 4;  // matrices, or rows of one, that are read together
 constexpr std::size_t kRows = 256;  // rows read at a time
 // Threads write to regions of this many bytes: in one large page of fresh memory they would both clear it.
 constexpr std::size_t kRegion = std::size_t{6} << 20;
@@ -24,6 +25,41 @@ void walk_rows(std::size_t n, int n_threads, const Visit& visit) {
         const std::size_t block = row_blocks(n) - 1 - task;  // longest rows first: no thread is left with a long tail
         for (std::size_t i = block * kBlock; i < std::min(n, (block + 1) * kBlock); ++i) visit(block, i);
     });
+}
+
+// image += K v from columns [start, i) of row i.
+void add_stretch(const double* row, std::size_t i, std::size_t start, const double* v, double* image) {
+    image[i] += dot_and_add_row(row + start, v + start, v[i], image + start, i - start);
+}
+
+// out += V K for V of shape (n_columns, n) from some rows of the lower triangle, among them all where V is not zero;
+// right in these rows alone. Four of them are read together as far as the first goes.
+void add_images_at(const double* K, std::size_t n, const std::vector<std::size_t>& rows, const double* V,
+                   std::size_t n_columns, double* out) {
+    std::size_t a = 0;
+    for (; a + kFour <= rows.size(); a += kFour) {
+        const double* four[kFour];
+        for (std::size_t r = 0; r < kFour; ++r) four[r] = K + rows[a + r] * n;
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            const double* v = V + c * n;
+            double* image = out + c * n;
+            double scale[kFour], dots[kFour];
+            for (std::size_t r = 0; r < kFour; ++r) scale[r] = v[rows[a + r]];
+            dot_and_add_four_rows(four, v, scale, image, rows[a], dots);
+            for (std::size_t r = 0; r < kFour; ++r) {
+                const std::size_t i = rows[a + r];
+                image[i] += dots[r] + four[r][i] * v[i];
+                add_stretch(four[r], i, rows[a], v, image);
+            }
+        }
+    }
+    for (; a < rows.size(); ++a) {
+        const std::size_t i = rows[a];
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            out[c * n + i] += K[i * n + i] * V[c * n + i];
+            add_stretch(K + i * n, i, 0, V + c * n, out + c * n);
+        }
+    }
 }
 
 // What the parts of each matrix show together; part p is one of matrix owner(p).
@@ -107,10 +143,10 @@ std::vector<AdmitReport> admit_and_combine(const Matrices& K, std::size_t n, con
             const std::size_t below = i < start ? 0 : std::min(length, i + 1 - start);
             for (std::size_t j = 0; j < length; ++j) tilt[j] = left[i] * right[start + j] - right[i] * left[start + j];
             for (std::size_t j = 0; j < below; ++j) acc[j] = -(shift[i] + shift[start + j]);
-            for (std::size_t m = 0; m < K.size(); m += kTogether) {
-                const std::size_t several = std::min(kTogether, K.size() - m);
+            for (std::size_t m = 0; m < K.size(); m += kFour) {
+                const std::size_t several = std::min(kFour, K.size() - m);
                 FourRows rows{};
-                for (std::size_t r = 0; r < kTogether; ++r) {  // filled up with one of weight zero
+                for (std::size_t r = 0; r < kFour; ++r) {  // filled up with one of weight zero
                     const std::size_t k = r < several ? m + r : m;
                     rows.row[r] = K[k] + i * n + start;
                     rows.bound[r] = roots[k * n + i] * least[k];
@@ -156,12 +192,12 @@ void energies_all(const Matrices& K, std::size_t n, const double* V, std::size_t
             if (v[i] == 0.0) continue;
             for (std::size_t start = 0; start < i; start += kChunk) {
                 const std::size_t length = std::min(kChunk, i - start);
-                for (std::size_t m = 0; m < K.size(); m += kTogether) {
-                    const std::size_t several = std::min(kTogether, K.size() - m);
-                    const double* rows[kTogether];
-                    for (std::size_t r = 0; r < kTogether; ++r)
+                for (std::size_t m = 0; m < K.size(); m += kFour) {
+                    const std::size_t several = std::min(kFour, K.size() - m);
+                    const double* rows[kFour];
+                    for (std::size_t r = 0; r < kFour; ++r)
                         rows[r] = K[r < several ? m + r : m] + i * n + start;
-                    double dots[kTogether];
+                    double dots[kFour];
                     dot_four_rows(rows, v + start, length, dots);
                     for (std::size_t r = 0; r < several; ++r) part[m + r] += v[i] * dots[r];
                 }
@@ -179,12 +215,22 @@ void image_all(const Matrices& K, std::size_t n, const double* eta, const double
     weighted_image(WeightedSum<double>(K, eta), n, place, V, n_columns, out, n_threads);
 }
 
-void images_all(const Matrices& K, std::size_t n, const double* V, std::size_t n_columns, double* out,
-                int n_threads) {
+void images_all(const Matrices& K, std::size_t n, const double* V, std::size_t n_columns, const std::uint8_t* where,
+                double* out, int n_threads) {
+    const std::size_t size = n_columns * n;
+    std::vector<std::size_t> rows;  // that any column asks for
+    for (std::size_t i = 0; i < n; ++i) {
+        bool asked = where == nullptr;
+        for (std::size_t c = 0; c < n_columns && !asked; ++c) asked = where[c * n + i] != 0;
+        if (asked) rows.push_back(i);
+    }
     parallel_for(K.size(), n_threads, [&](std::size_t m) {
-        double* image = out + m * n_columns * n;
-        std::fill(image, image + n_columns * n, 0.0);
-        add_images(K[m], n, 0, n, V, n_columns, n, image);
+        double* image = out + m * size;
+        std::fill(image, image + size, 0.0);
+        add_images_at(K[m], n, rows, V, n_columns, image);
+        if (where == nullptr) return;
+        for (std::size_t j = 0; j < size; ++j)
+            if (where[j] == 0) image[j] = 0.0;
     });
 }
 

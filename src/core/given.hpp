@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "admit.hpp"
@@ -46,8 +47,9 @@ void energies_all(const Matrices& K, std::size_t n, const double* V, std::size_t
 void image_all(const Matrices& K, std::size_t n, const double* eta, const double* V, std::size_t n_columns,
                double* out, int n_threads);
 
-// out[m] = V K_m for V of shape (n_columns, n), from the lower triangles alone.
-void images_all(const Matrices& K, std::size_t n, const double* V, std::size_t n_columns, double* out,
-                int n_threads);
+// out[m] = V K_m for V of shape (n_columns, n), from the lower triangles alone. With `where`, of the shape of V, only
+// entries it marks are worked out, the others are 0; V has to be 0 there.
+void images_all(const Matrices& K, std::size_t n, const double* V, std::size_t n_columns, const std::uint8_t* where,
+                double* out, int n_threads);
 
 }  // namespace kernelweave

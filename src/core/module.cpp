@@ -153,13 +153,14 @@ void product(Input<float, 2> K, Input<double, 2> V, Output<double, 2> out, Outpu
 }
 
 template <class T>
-void images(Input<T, 2> packed, Input<double, 2> V, Output<double, 3> out, int n_threads) {
+void images(Input<T, 2> packed, Input<double, 2> V, Output<double, 3> out, int n_threads, Where where) {
     const std::size_t n = V.shape(0);
     require(packed.shape(1) == kw::triangle(n), "images: packed rows must hold n(n+1)/2 entries");
     require(out.shape(0) == packed.shape(0) && out.shape(1) == n && out.shape(2) == V.shape(1),
             "images: out must have shape (kernels, n, columns of V)");
+    const std::uint8_t* marked = marks(where, V);
     nb::gil_scoped_release release;
-    kw::images<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(1), out.data(), n_threads);
+    kw::images<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(1), marked, out.data(), n_threads);
 }
 
 template <class T>
@@ -294,7 +295,7 @@ void bind(nb::module_& m) {
           nb::arg("n_threads") = 1);
     m.def("mirror", &mirror<T>, nb::arg("K").noconvert(), nb::arg("n_threads") = 1);
     m.def("images", &images<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+          nb::arg("out").noconvert(), nb::arg("n_threads") = 1, nb::arg("where") = nb::none());
     m.def("energies", &energies<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("combine_local", &combine_local<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),

@@ -135,13 +135,14 @@ void image_all(const Given& K, Input<double, 1> eta, Input<double, 2> V, Output<
     kw::image_all(matrices, n, eta.data(), V.data(), V.shape(0), out.data(), n_threads);
 }
 
-void images_all(const Given& K, Input<double, 2> V, Output<double, 3> out, int n_threads) {
+void images_all(const Given& K, Input<double, 2> V, Output<double, 3> out, int n_threads, Where where) {
     const std::size_t n = V.shape(1);
     const kw::Matrices matrices = square(K, n);
     require(out.shape(0) == K.size() && out.shape(1) == V.shape(0) && out.shape(2) == n,
             "images_all: out must have shape (matrices, rows of V, n)");
+    const std::uint8_t* marked = marks(where, V);
     nb::gil_scoped_release release;
-    kw::images_all(matrices, n, V.data(), V.shape(0), out.data(), n_threads);
+    kw::images_all(matrices, n, V.data(), V.shape(0), marked, out.data(), n_threads);
 }
 
 template <class T>
@@ -179,7 +180,7 @@ void bind_given(nb::module_& m) {
     m.def("energies_all", &energies_all, nb::arg("K"), nb::arg("V").noconvert(), nb::arg("out").noconvert(),
           nb::arg("n_threads") = 1);
     m.def("images_all", &images_all, nb::arg("K"), nb::arg("V").noconvert(), nb::arg("out").noconvert(),
-          nb::arg("n_threads") = 1);
+          nb::arg("n_threads") = 1, nb::arg("where") = nb::none());
     bind<float>(m);
     bind<double>(m);
 }

@@ -72,20 +72,44 @@ void visit_rows(std::size_t start, std::size_t stop, const Visit& visit) {
     }
 }
 
+std::vector<double> transposed(const double* V, std::size_t n, std::size_t n_columns) {
+    std::vector<double> out(n * n_columns);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t c = 0; c < n_columns; ++c) out[c * n + i] = V[i * n_columns + c];
+    return out;
+}
+
+// Ask for the row of a triangle that is read some rows after the one at `place`.
+template <class T>
+KERNELWEAVE_INLINE void fetch_later(const T* K, const std::vector<std::size_t>& rows, std::size_t place) {
+    if (place + kAhead >= rows.size()) return;
+    const std::size_t later = rows[place + kAhead];
+    fetch_ahead(K + triangle(later), later + 1);
+}
+
 // 1/2 v'Kv from the rows of a triangle where v is not zero.
 template <class T>
 double half_energy(const T* K, const double* v, const std::vector<std::size_t>& support) {
     double energy = 0.0;
     for (std::size_t a = 0; a < support.size(); ++a) {
-        if (a + kAhead < support.size()) {
-            const std::size_t later = support[a + kAhead];
-            fetch_ahead(K + triangle(later), later + 1);
-        }
+        fetch_later(K, support, a);
         const std::size_t i = support[a];
         const T* row = K + triangle(i);
         energy += v[i] * (dot_row(row, v, i) + 0.5 * static_cast<double>(row[i]) * v[i]);
     }
     return energy;
+}
+
+// image += K v from some rows of a triangle, among them all where v is not zero; right in these rows alone.
+template <class T>
+void add_image(const T* K, const double* v, const std::vector<std::size_t>& rows, double* image) {
+    for (std::size_t a = 0; a < rows.size(); ++a) {
+        fetch_later(K, rows, a);
+        const std::size_t i = rows[a];
+        const T* row = K + triangle(i);
+        const double below = v[i] != 0.0 ? dot_and_add_row(row, v, v[i], image, i) : dot_row(row, v, i);
+        image[i] += below + static_cast<double>(row[i]) * v[i];
+    }
 }
 
 }  // namespace
@@ -213,21 +237,20 @@ void product(const float* K, std::size_t n, const double* V, std::size_t n_colum
 
 template <class T>
 void images(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
-            double* out, int n_threads) {
-    const std::size_t stride = triangle(n);
+            const std::uint8_t* where, double* out, int n_threads) {
+    const std::vector<double> columns = transposed(V, n, n_columns);
+    std::vector<std::vector<std::size_t>> asked(n_columns);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t c = 0; c < n_columns; ++c)
+            if (where == nullptr || where[i * n_columns + c] != 0) asked[c].push_back(i);
     parallel_for(n_kernels, n_threads, [&](std::size_t m) {
-        std::vector<double> v(n), image(n);
+        std::vector<double> image(n);
+        double* own = out + m * n * n_columns;
+        std::fill(own, own + n * n_columns, 0.0);
         for (std::size_t c = 0; c < n_columns; ++c) {
-            for (std::size_t i = 0; i < n; ++i) v[i] = V[i * n_columns + c];
             std::fill(image.begin(), image.end(), 0.0);
-            const T* row = packed + m * stride;
-            for (std::size_t i = 0; i < n; row += ++i) {
-                if (i + kAhead < n) fetch_ahead(packed + m * stride + triangle(i + kAhead), i + kAhead + 1);
-                const double below = v[i] != 0.0 ? dot_and_add_row(row, v.data(), v[i], image.data(), i)
-                                                 : dot_row(row, v.data(), i);
-                image[i] += below + static_cast<double>(row[i]) * v[i];
-            }
-            for (std::size_t i = 0; i < n; ++i) out[(m * n + i) * n_columns + c] = image[i];
+            add_image(packed + m * triangle(n), columns.data() + c * n, asked[c], image.data());
+            for (const std::size_t i : asked[c]) own[i * n_columns + c] = image[i];
         }
     });
 }
@@ -235,14 +258,11 @@ void images(const T* packed, std::size_t n_kernels, std::size_t n, const double*
 template <class T>
 void energies(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
               double* out, int n_threads) {
-    std::vector<double> columns(n_columns * n);
+    const std::vector<double> columns = transposed(V, n, n_columns);
     std::vector<std::vector<std::size_t>> support(n_columns);
-    for (std::size_t c = 0; c < n_columns; ++c) {
-        for (std::size_t i = 0; i < n; ++i) {
-            columns[c * n + i] = V[i * n_columns + c];
-            if (V[i * n_columns + c] != 0.0) support[c].push_back(i);
-        }
-    }
+    for (std::size_t c = 0; c < n_columns; ++c)
+        for (std::size_t i = 0; i < n; ++i)
+            if (columns[c * n + i] != 0.0) support[c].push_back(i);
     parallel_for(n_kernels, n_threads, [&](std::size_t m) {
         const T* K = packed + m * triangle(n);
         out[m] = 0.0;
@@ -260,8 +280,10 @@ template void take<float>(const float*, std::size_t, std::size_t, const std::siz
 template void take<double>(const double*, std::size_t, std::size_t, const std::size_t*, std::size_t, double*, int);
 template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);
 template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int);
-template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, double*, int);
-template void images<double>(const double*, std::size_t, std::size_t, const double*, std::size_t, double*, int);
+template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, const std::uint8_t*, double*,
+                            int);
+template void images<double>(const double*, std::size_t, std::size_t, const double*, std::size_t, const std::uint8_t*, double*,
+                            int);
 template void energies<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, double*, int);
 template void energies<double>(const double*, std::size_t, std::size_t, const double*, std::size_t, double*, int);
 

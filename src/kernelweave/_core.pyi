@@ -40,7 +40,13 @@ def combine_all(
 def image_all(
     K: list[NDArray[Any]], eta: NDArray[Any], V: NDArray[Any], out: NDArray[Any], n_threads: int = 1
 ) -> None: ...
-def images_all(K: list[NDArray[Any]], V: NDArray[Any], out: NDArray[Any], n_threads: int = 1) -> None: ...
+def images_all(
+    K: list[NDArray[Any]],
+    V: NDArray[Any],
+    out: NDArray[Any],
+    n_threads: int = 1,
+    where: NDArray[Any] | None = None,
+) -> None: ...
 def product(
     K: NDArray[Any], V: NDArray[Any], out: NDArray[Any], sizes: NDArray[Any], n_threads: int = 1
 ) -> None: ...
@@ -78,7 +84,13 @@ def image(
     sizes: NDArray[Any],
     n_threads: int = 1,
 ) -> None: ...
-def images(packed: NDArray[Any], V: NDArray[Any], out: NDArray[Any], n_threads: int = 1) -> None: ...
+def images(
+    packed: NDArray[Any],
+    V: NDArray[Any],
+    out: NDArray[Any],
+    n_threads: int = 1,
+    where: NDArray[Any] | None = None,
+) -> None: ...
 def energies(packed: NDArray[Any], V: NDArray[Any], out: NDArray[Any], n_threads: int = 1) -> None: ...
 def combine_local(
     packed: NDArray[Any], eta: NDArray[Any], local: NDArray[Any], out: NDArray[Any], n_threads: int = 1

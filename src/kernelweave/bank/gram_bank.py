@@ -14,6 +14,7 @@ from kernelweave.bank.cross import combined
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.gram import GramStack, KnowsRounding, LazyGrams, StoredStack, Subsets, store
+from kernelweave.gram.protocol import images_at
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,9 @@ class GramBank:
 
     def images(self, coef: AnyArray) -> AnyArray:
         return self.stack.images(coef)
+
+    def images_at(self, coef: AnyArray, where: AnyArray) -> AnyArray:
+        return images_at(self.stack, coef, where)
 
     def energies(self, coef: AnyArray) -> Vector:
         return self.stack.energies(coef)

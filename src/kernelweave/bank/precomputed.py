@@ -298,9 +298,9 @@ class UncheckedSource(MatrixSource):
         self.check()
         super().image_all(eta, V, out, n_threads)
 
-    def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
+    def images_all(self, V: Matrix, out: AnyArray, n_threads: int, where: AnyArray | None = None) -> None:
         self.check()
-        super().images_all(V, out, n_threads)
+        super().images_all(V, out, n_threads, where)
 
     def _inspection(self) -> Inspection:
         return Inspection(np.array([diagonal for _, diagonal in self.diagonals()]), self._bank.tolerances)

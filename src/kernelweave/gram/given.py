@@ -51,5 +51,5 @@ class MatrixSource(Bulk):
     def image_all(self, eta: Vector, V: Matrix, out: AnyArray, n_threads: int) -> None:
         _core.image_all(self._matrices, np.ascontiguousarray(eta), V, out, n_threads)
 
-    def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
-        _core.images_all(self._matrices, V, out, n_threads)
+    def images_all(self, V: Matrix, out: AnyArray, n_threads: int, where: AnyArray | None = None) -> None:
+        _core.images_all(self._matrices, V, out, n_threads, where)

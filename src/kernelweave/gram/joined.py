@@ -11,7 +11,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.low_rank import LowRankGrams
-from kernelweave.gram.protocol import GramStack, StoredStack
+from kernelweave.gram.protocol import GramStack, StoredStack, images_at
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,9 @@ class JoinedGrams:
 
     def images(self, coef: AnyArray) -> AnyArray:
         return self._gathered([stack.images(coef) for stack in self._stacks])
+
+    def images_at(self, coef: AnyArray, where: AnyArray) -> AnyArray:
+        return self._gathered([images_at(stack, coef, where) for stack in self._stacks])
 
     def energies(self, coef: AnyArray) -> Vector:
         return self._gathered([stack.energies(coef) for stack in self._stacks])

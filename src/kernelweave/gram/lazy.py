@@ -114,8 +114,15 @@ class LazyGrams(AddingGrams):
         return K
 
     def images(self, coef: AnyArray) -> AnyArray:
+        return self._centred_images(coef, None)
+
+    def images_at(self, coef: AnyArray, where: AnyArray) -> AnyArray:
+        marked = np.ascontiguousarray(where.reshape(self.n_samples, -1).T, dtype=np.uint8)
+        return self._centred_images(coef, marked)
+
+    def _centred_images(self, coef: AnyArray, where: AnyArray | None) -> AnyArray:
         V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
-        out = self._images(V, None)
+        out = self._images(V, None, where)
         if self.centred:  # K V - 1 (shift'V) - shift (1'V), and the coefficients sum to zero
             out -= (self.shifts @ V.T)[:, :, None]
         return np.ascontiguousarray(out.transpose(0, 2, 1)).reshape(self.n_kernels, *coef.shape)
@@ -133,8 +140,8 @@ class LazyGrams(AddingGrams):
             out -= (V @ (eta @ self.shifts))[:, None]
         return np.ascontiguousarray(out.T).reshape(coef.shape)
 
-    def _images(self, V: Matrix, which: Container[int] | None) -> AnyArray:
-        """Return V K_m for the kernels (of ``which``), zero for the others."""
+    def _images(self, V: Matrix, which: Container[int] | None, where: AnyArray | None = None) -> AnyArray:
+        """Return V K_m for the kernels (of ``which``), zero for the others; all right at least ``where``."""
         out = np.zeros((self.n_kernels, *V.shape))
 
         def add(share: Sequence[tuple[Source, slice]]) -> AnyArray:
@@ -145,7 +152,7 @@ class LazyGrams(AddingGrams):
 
         single, bulk = in_bulk(self.sources)
         for one in bulk:
-            one.images_all(V, out, self.n_threads)
+            one.images_all(V, out, self.n_threads, where)
         tasks = [(source, rows) for source in single for rows in source.blocks()]
         for share in shared_out(add, tasks, self.n_threads):
             out += share

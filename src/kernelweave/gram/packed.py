@@ -106,9 +106,15 @@ class PackedGrams:
         return replace(self, packed=packed, shifts=shifts, roots=roots)
 
     def images(self, coef: AnyArray) -> AnyArray:
+        return self._images(coef, None)
+
+    def images_at(self, coef: AnyArray, where: AnyArray) -> AnyArray:
+        return self._images(coef, where.reshape(self.n_samples, -1).astype(np.uint8))
+
+    def _images(self, coef: AnyArray, where: AnyArray | None) -> AnyArray:
         columns = _columns(coef)
         out = np.empty((self.n_kernels, self.n_samples, columns.shape[1]))
-        _core.images(self.packed, columns, out, self.n_threads)
+        _core.images(self.packed, columns, out, self.n_threads, where)
         return out.reshape(self.n_kernels, *coef.shape)
 
     def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:

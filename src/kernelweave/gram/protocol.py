@@ -59,6 +59,20 @@ class GramStack(Protocol):
 
 
 @runtime_checkable
+class LooksAtSome(Protocol):
+    """A stack that reads less where only some entries of its products are asked for."""
+
+    def images_at(self, coef: AnyArray, where: AnyArray) -> AnyArray:
+        """Return K_m V, right where ``where`` is true; V is zero elsewhere."""
+        ...
+
+
+def images_at(stack: GramStack, coef: AnyArray, where: AnyArray) -> AnyArray:
+    """Return K_m V, right at least where ``where`` is true; V is zero elsewhere."""
+    return stack.images_at(coef, where) if isinstance(stack, LooksAtSome) else stack.images(coef)
+
+
+@runtime_checkable
 class Subsets(Protocol):
     """A stack that can bring some of its kernels into memory."""
 

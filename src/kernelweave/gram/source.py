@@ -107,8 +107,8 @@ class Bulk(Source):
         """Set out = Σ eta_m V K_m, V of shape (columns, n)."""
 
     @abstractmethod
-    def images_all(self, V: Matrix, out: AnyArray, n_threads: int) -> None:
-        """Set out[m] = V K_m for its kernels, V of shape (columns, n)."""
+    def images_all(self, V: Matrix, out: AnyArray, n_threads: int, where: AnyArray | None = None) -> None:
+        """Set out[m] = V K_m for its kernels, V of shape (columns, n), at least ``where`` that is true."""
 
 
 class Renumbered(Source):

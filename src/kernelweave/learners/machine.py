@@ -93,8 +93,17 @@ class Machine:
         """Bound what rounding the entries of each K_m by at most errors_m changes in ½ v'K_m v."""
         return np.asarray(0.5 * self.reach(1.0, self.size) * self.size * errors)
 
+    @property
+    def sees(self) -> AnyArray:
+        """Where `curvature` and energies look at products with the coefficients, entry by entry."""
+        seen = np.asarray(self.coef != 0.0)
+        columns = seen.reshape(seen.shape[0], -1)
+        for c, (program, v) in enumerate(self.parts):
+            columns[program.free(v), c] = True
+        return seen
+
     def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:
-        """Return the Hessian of the optimal value in the weights, given images[m] = K_m v.
+        """Return the Hessian of the optimal value in the weights, given images[m] = K_m v where it `sees`.
 
         The support stays as it is: H = U' A⁻¹ U on the free coordinates with the group sums held, where
         U_m = (K_m v) restricted to the free coordinates and A = (K + diag(d)) there.

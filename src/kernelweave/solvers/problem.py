@@ -13,7 +13,7 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.fenchel import fenchel_young_gap
 from kernelweave.geometry.protocol import WeightGeometry
-from kernelweave.gram.protocol import GramStack
+from kernelweave.gram.protocol import GramStack, images_at
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.protocol import Learner
 from kernelweave.solvers.bounds import DualPoint, LowerBound
@@ -127,7 +127,7 @@ class Walk:
         p = self.problem
         machine = p.learner.solve(self.matrix(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
         self._coef = machine.coef
-        images = p.bank.images(machine.coef) if self._images else None
+        images = images_at(p.bank, machine.coef, machine.sees) if self._images else None
         h = p.bank.energies(machine.coef) if images is None else energies(machine.coef, images)
         ceiling = h + machine.energy_slack(p.bank.errors)
         _require_psd(p.bank, machine, ceiling)

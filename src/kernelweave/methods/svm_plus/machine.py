@@ -59,6 +59,10 @@ class PlusMachine(Machine):
         v, e = np.linalg.norm(self.coef, axis=0)
         return [(slice(0, self.split), float(v)), (slice(self.split, None), float(e))]
 
+    @property
+    def sees(self) -> AnyArray:
+        return np.ones(self.coef.shape, dtype=bool)
+
     def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:
         """Return the Hessian of the optimal value in the weights of both spaces, the free set held."""
         y, corrected = self.terms.y, self.terms.corrected
