@@ -166,7 +166,7 @@ def test_verification_draws_the_certificate_from_other_kernels():
     stack = PackedGrams.pack([MatrixSource(Ks)], 6, 60, "float32", True)
     result = Newton(tol=1e-4).solve(stack, y, Hinge(100.0), Simplex())
     problem = solvers.Problem(stack, y, Hinge(100.0), Simplex())
-    _, exact = solvers.verify(problem, DenseGrams(tuple(Ks)), result)
+    _, exact = solvers.verify(problem, lambda: DenseGrams(tuple(Ks)), result)
     optimum = conic_optimum(Ks, y, ("hinge", 100.0), ("simplex",)).value
     assert exact.lower <= optimum * (1 + 1e-8)
     assert optimum <= exact.upper * (1 + 1e-8)
@@ -209,8 +209,8 @@ def test_kernels_are_read_again_only_where_rounding_hides_the_rest(C, geometry, 
         result = Newton(tol=5e-4).run(problem)
         optimum = conic_optimum(Ks, y, ("hinge", C), named).value
         quick, full = Counted(tuple(Ks)), Counted(tuple(Ks))
-        _, loose = solvers.verify(problem, quick, result, tol=1e-3)
-        _, tight = solvers.verify(problem, full, result)
+        _, loose = solvers.verify(problem, lambda: quick, result, tol=1e-3)
+        _, tight = solvers.verify(problem, lambda: full, result)
         assert (quick.read, full.read, full.used) == (0, 1, 1)
         assert quick.used == 0
         for certificate in (loose, tight):
@@ -237,7 +237,7 @@ def test_bounds_hold_where_every_entry_was_rounded_the_same_way(learner, way, mi
         proof = replace(result.proof, coef=result.proof.coef * (1.0 - 1e-13))
         result = replace(result, proof=proof)
     exact = Counted((K,))
-    _, certificate = solvers.verify(problem, exact, result, tol=1e-3)
+    _, certificate = solvers.verify(problem, lambda: exact, result, tol=1e-3)
     optimum = learner.solve(K, y)
     assert exact.used == exact.read == 0
     if way == "up":  # what was stored promises too much
@@ -255,7 +255,7 @@ def test_energies_of_mixtures_are_measured_before_they_prove_anything():
     result = Newton(tol=1e-4).run(problem)
     proof = result.proof.towards(Newton(tol=1e-2).run(problem).proof, 0.01)
     wrong = replace(result, proof=replace(proof, h=0.0 * proof.h))  # as if kernels were indefinite
-    _, certificate = solvers.verify(problem, DenseGrams(tuple(Ks)), wrong, tol=1e-3)
+    _, certificate = solvers.verify(problem, lambda: DenseGrams(tuple(Ks)), wrong, tol=1e-3)
     optimum = conic_optimum(Ks, y, ("hinge", 1.0), ("simplex",)).value
     assert certificate.lower <= optimum * (1 + 1e-8)
     assert certificate.relative_gap <= 1e-3
@@ -269,7 +269,7 @@ def test_what_a_cutting_plane_proves_holds_for_the_kernels_themselves(seed):
     stack = PackedGrams.pack([MatrixSource(Ks)], 3, 40, "float32", True)
     problem = solvers.Problem(stack, y, Hinge(100.0), Simplex())
     result = solvers.CuttingPlane(tol=1e-5, max_iter=30).run(problem)
-    _, certificate = solvers.verify(problem, DenseGrams(tuple(Ks)), result, tol=1e-3)
+    _, certificate = solvers.verify(problem, lambda: DenseGrams(tuple(Ks)), result, tol=1e-3)
     optimum = conic_optimum(Ks, y, ("hinge", 100.0), ("simplex",)).value
     assert certificate.lower <= optimum * (1 + 1e-7)
     assert optimum <= certificate.upper * (1 + 1e-7)

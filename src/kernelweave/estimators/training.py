@@ -147,7 +147,7 @@ def _attained(result: Result, problem: Problem) -> Result:
 
 def _checked(result: Result, problem: Problem, bank: GramBank, tol: float) -> Result:
     """Return the result with the certificate of the kernels as they are, which is the last of its history."""
-    machine, certificate = verify(problem, bank.exact(), result, tol)
+    machine, certificate = verify(problem, bank.exact, result, tol)
     if certificate.relative_gap <= tol:
         stopped = "converged"
     else:

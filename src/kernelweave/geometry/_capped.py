@@ -25,6 +25,16 @@ def fill(h: Vector, cap: float) -> Vector:
     return np.where(above, cap, np.where(tied, min(cap, rest / np.count_nonzero(tied)), 0.0))
 
 
+def most(h: Vector, cap: float) -> float:
+    """Return max <x, h>: the largest entries at the cap, the next one with the rest of the mass."""
+    n = len(h)
+    if leaves_one_point(cap, n):
+        return float(h.sum()) / n
+    k = _n_filled(cap)
+    largest = np.partition(h, n - k)[n - k :]
+    return cap * float(largest[1:].sum()) + (1.0 - cap * (k - 1)) * float(largest[0])
+
+
 def project(z: Vector, cap: float) -> Vector:
     """Return the nearest point: z shifted by one number and clipped to [0, cap]."""
     n = len(z)

@@ -69,6 +69,9 @@ class BoxSimplex(Geometry):
     def maximizer(self, h: Vector) -> Vector:
         return _capped.fill(h, self.cap(len(h)))
 
+    def conjugate(self, h: Vector) -> float:
+        return _capped.most(h, self.cap(len(h)))
+
     def start(self, n_kernels: int) -> Vector:
         return np.full(n_kernels, 1.0 / n_kernels)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
@@ -69,7 +70,8 @@ class LooksAtSome(Protocol):
 
 def images_at(stack: GramStack, coef: AnyArray, where: AnyArray) -> AnyArray:
     """Return K_m V, right at least where ``where`` is true; V is zero elsewhere."""
-    return stack.images_at(coef, where) if isinstance(stack, LooksAtSome) else stack.images(coef)
+    look: Callable[[AnyArray, AnyArray], AnyArray] | None = getattr(stack, "images_at", None)
+    return stack.images(coef) if look is None else look(coef, where)
 
 
 @runtime_checkable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,6 +18,8 @@ from kernelweave.learners.program import DualProgram
 RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 3e-7}
 # Linear systems of this size gain from threads; smaller ones lose to their locking.
 LARGE = 1_000
+# What is left of a direction when those before it are taken out, relative to itself, if it is one of them.
+SAME = 1e-5
 # Rounding is allowed for up to this many times its typical size: a chance below 1e-7 under the usual model.
 SIGMAS = 6.0
 
@@ -133,10 +136,14 @@ def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix, n_t
 
 def reduced_hessian(A: AnyArray, U: Matrix, E: Matrix, n_threads: int) -> Matrix:
     """Return U'A⁻¹U over what leaves the sums E'x as they are; A is overwritten."""
-    with blas_threads(n_threads if A.shape[0] >= LARGE else 1):
-        half = half_solved(A, np.vstack([U.T, E.T]).astype(A.dtype)).astype(np.float64)
-    moving, held = half[: U.shape[1]], half[U.shape[1] :]
-    moving = moving - (moving @ held.T @ np.linalg.pinv(held @ held.T, hermitian=True)) @ held
+    with blas_threads(n_threads) if A.shape[0] >= LARGE else nullcontext():  # fits leave it one thread
+        half = half_solved(A, np.vstack([E.T, U.T]).astype(A.dtype)).astype(np.float64)
+    lengths = np.linalg.norm(half[: E.shape[1]], axis=1)
+    for length, held in zip(lengths, half[: E.shape[1]], strict=True):
+        left = float(held @ held)
+        if left > (SAME * length) ** 2:  # or an earlier one has held it already
+            half -= np.outer(half @ held / left, held)
+    moving = half[E.shape[1] :]
     return np.asarray(moving @ moving.T)
 
 

@@ -13,14 +13,20 @@ LARGEST = 0.1
 
 
 def worst_primal(
-    learner: Learner, f: AnyArray, reach: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None
+    learner: Learner,
+    f: AnyArray,
+    reach: AnyArray,
+    coef: AnyArray,
+    y: AnyArray,
+    weight: Vector | None = None,
+    enough: float = -np.inf,
 ) -> tuple[float, float]:
     """Return a value that some multiple of the coefficients does not exceed, and which, if K v is near f.
 
     It may be within ``reach`` of it, entry by entry. Where the loss falls with the margin y f, the worst is
     that every margin is as small as it may be. Then coefficients a little larger are tried too: they cost
     that share of ½ v'Kv, twice, and samples on the margin need not pay for their error, however high the
-    price.
+    price; unless the value without is small ``enough``.
     """
     if not getattr(learner, "falls_with_margin", False):
         machine = learner.measure(f, coef, y, weight)
@@ -29,6 +35,8 @@ def worst_primal(
     least, used = f - reach * y, reach[coef != 0.0]
     plain = learner.measure(least, coef, y, weight)
     values = [(0.5 * quadratic + plain.loss, 1.0)]
+    if values[0][0] <= enough:
+        return values[0]
     off, inside = float(used.max(initial=0.0)), _inside(plain, least, y)
     for share in {float(np.median(used)) if used.size else 0.0, off, off + 0.5 * inside, off + inside}:
         if 0.0 < share < LARGEST:

@@ -165,9 +165,10 @@ class Walk:
 
     def result(self, stopped: str | None = None) -> Result:
         assert self.best is not None
-        reached = self.certificate.relative_gap <= self.tol
-        early = "rounding" if self._only_rounding_is_left else "max_iter"
-        reason = "converged" if reached else stopped or early
+        if self.certificate.relative_gap <= self.tol:
+            reason = "converged"
+        else:
+            reason = stopped or ("rounding" if self._only_rounding_is_left else "max_iter")
         assert self._lower.point is not None
         return Result(
             self.best.eta,

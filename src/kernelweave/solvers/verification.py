@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -23,7 +24,9 @@ class ExactGrams(GramStack, Protocol):
         ...
 
 
-def verify(p: Problem, exact: ExactGrams, result: Result, tol: float = 0.0) -> tuple[Machine, Certificate]:
+def verify(
+    p: Problem, exact: Callable[[], ExactGrams], result: Result, tol: float = 0.0
+) -> tuple[Machine, Certificate]:
     """Draw the certificate of a result from other, more exact Gram matrices; no machine is solved.
 
     Both bounds are those of the stored matrices at first, less what rounding can have done to them. Where
@@ -32,9 +35,9 @@ def verify(p: Problem, exact: ExactGrams, result: Result, tol: float = 0.0) -> t
     with its values for the matrices that were read, and the bounds.
     """
     lower = _lowered(p, result)
-    machine, upper = _raised(p, result, lower, tol) or _read_again(p, exact, result)
+    machine, upper = _raised(p, result, lower, tol) or _read_again(p, exact(), result)
     if not _closed(upper, lower, tol):
-        lower = max(_measured(p, exact, result), lower)
+        lower = max(_measured(p, exact(), result), lower)
     return machine, Certificate(upper, min(lower, upper))
 
 
@@ -47,14 +50,20 @@ def _raised(p: Problem, result: Result, lower: float, tol: float) -> tuple[Machi
     f, reach = bank.image_within(eta, coef)
     if not np.isfinite(reach).all():
         return None
-    machine, upper = _worst(p, f, reach, coef)
+    others = value + result.machine.rounding(eta, bank.errors)
+    machine, upper = _worst(p, f, reach, coef, enough=_closing(lower, tol) - others)
     upper += value + machine.rounding(eta, bank.errors)
     return (machine, upper) if _closed(upper, lower, tol) else None
 
 
-def _worst(p: Problem, f: AnyArray, reach: AnyArray, coef: AnyArray) -> tuple[Machine, float]:
-    """Return the machine of the multiple of the coefficients that is best at worst, and its value then."""
-    worst, scale = worst_primal(p.learner, f, reach, coef, p.y, p.weight)
+def _worst(
+    p: Problem, f: AnyArray, reach: AnyArray, coef: AnyArray, enough: float = -np.inf
+) -> tuple[Machine, float]:
+    """Return the machine of the multiple of the coefficients that is best at worst, and its value then.
+
+    Multiples are tried as long as the value is above ``enough``.
+    """
+    worst, scale = worst_primal(p.learner, f, reach, coef, p.y, p.weight, enough)
     return p.learner.measure(scale * f, scale * coef, p.y, p.weight), worst
 
 
@@ -64,6 +73,11 @@ def _read_again(p: Problem, exact: ExactGrams, result: Result) -> tuple[Machine,
     f = exact.image(eta, coef)
     machine, worst = _worst(p, f, np.zeros_like(f), coef)
     return machine, p.geometry.value(eta) + worst + machine.rounding(eta, exact.errors)
+
+
+def _closing(lower: float, tol: float) -> float:
+    """Return an upper bound that closes the gap, if both are positive; no value does where they are not."""
+    return lower / (1.0 - tol) if lower > 0.0 and tol < 1.0 else -np.inf
 
 
 def _closed(upper: float, lower: float, tol: float) -> bool:
