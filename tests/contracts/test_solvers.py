@@ -209,8 +209,8 @@ def test_kernels_are_read_again_only_where_rounding_hides_the_rest(C, geometry, 
         result = Newton(tol=5e-4).run(problem)
         optimum = conic_optimum(Ks, y, ("hinge", C), named).value
         quick, full = Counted(tuple(Ks)), Counted(tuple(Ks))
-        _, loose = solvers.verify(problem, lambda: quick, result, tol=1e-3)
-        _, tight = solvers.verify(problem, lambda: full, result)
+        _, loose = solvers.verify(problem, lambda quick=quick: quick, result, tol=1e-3)
+        _, tight = solvers.verify(problem, lambda full=full: full, result)
         assert (quick.read, full.read, full.used) == (0, 1, 1)
         assert quick.used == 0
         for certificate in (loose, tight):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 from tests.reference.problems import random_problem
 
-from kernelweave import MKLClassifier, path
+from kernelweave import FisherMKLClassifier, MKLClassifier, MKLRegressor, path
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex
 from kernelweave.learners import Hinge
 
@@ -91,3 +91,40 @@ def test_mistakes_are_named(problem, param, values, message):
     Ks, y = problem
     with pytest.raises(ValueError, match=message):
         path(MKLClassifier("precomputed", geometry=BoxSimplex()), Ks, y, param=param, values=values)
+
+
+@pytest.mark.parametrize("model", [MKLClassifier(), MKLRegressor(), FisherMKLClassifier()])
+def test_scores_are_those_of_the_models_and_nothing_is_remembered(model):
+    X, y = load_iris(return_X_y=True)
+    y = y if isinstance(model, MKLRegressor) else np.array(["one", "two", "three"])[y]
+    train, test = np.arange(150) % 3 > 0, np.arange(150) % 3 == 0
+    param, values = (
+        ("p", [1.5, 2.0]) if isinstance(model, FisherMKLClassifier) else ("learner__C", [0.1, 10.0])
+    )
+    walk = path(model, X[train], y[train], param=param, values=values, X_test=X[test], y_test=y[test])
+    for one, seen, unseen in zip(walk.models, walk.train_score, walk.test_score, strict=True):
+        assert "_known" not in vars(one)
+        assert seen == pytest.approx(one.score(X[train], y[train]))
+        assert unseen == pytest.approx(one.score(X[test], y[test]))
+
+
+def test_labels_of_another_length_are_refused(problem):
+    Ks, y = problem
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        path(
+            MKLClassifier("precomputed"),
+            Ks,
+            y,
+            param="learner__C",
+            values=[1.0],
+            X_test=[K[:5] for K in Ks],
+            y_test=y[:4],
+        )
+
+
+def test_models_of_a_path_can_be_changed_one_by_one(problem):
+    Ks, y = problem
+    model = MKLClassifier("precomputed", geometry=BoxSimplex(), learner=Hinge())
+    one, other = path(model, Ks, y, param="geometry__theta", values=[0.2, 0.5]).models
+    one.set_params(learner__C=7.0, geometry__theta=0.3)
+    assert (other.learner.C, other.geometry.theta, model.learner.C) == (1.0, 0.5, 1.0)

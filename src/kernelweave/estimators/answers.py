@@ -34,6 +34,15 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         return self.calibration_.predict_proba(as_one_array(X))  # type: ignore[no-any-return]
 
 
+def accuracy(said: AnyArray, y: AnyArray, weight: AnyArray | None = None) -> float:
+    """Return the share of right answers, NaN where no sample has weight; labels are known to be in order."""
+    hits = said == y
+    if weight is None:
+        return float(hits.mean())
+    total = float(np.sum(weight))
+    return float(hits @ weight) / total if total > 0.0 else np.nan
+
+
 def winners(values: AnyArray, classes: AnyArray) -> AnyArray:
     """Return the class that each row of decision values speaks for."""
     index = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)

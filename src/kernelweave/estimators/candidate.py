@@ -1,17 +1,16 @@
-"""Candidates of a search: models on a fold's shared kernels that know their held-out values beforehand."""
+"""Candidates of a search: models on a fold's shared kernels, and how they are scored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-import numpy as np
 from sklearn.metrics import check_scoring
 
 from kernelweave._typing import AnyArray
+from kernelweave.estimators.answers import accuracy
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.decisions import decision_values
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.regressor import MKLRegressor
 
@@ -19,15 +18,7 @@ Score = Callable[[Any, Any, AnyArray, AnyArray | None], float]
 
 
 class Candidate(MKLModel):
-    """A model that answers for the held-out samples from memory, so that a scorer costs no pass."""
-
-    _known: tuple[Any, AnyArray] | None = None
-
-    def _values(self, X: Any) -> AnyArray:
-        """Return the decision values, remembered ones where X is the very table they were computed for."""
-        if self._known is not None and X is self._known[0]:
-            return self._known[1]
-        return super()._values(X)
+    """A model that is fitted on a fold, scored and forgotten."""
 
 
 class ClassifierCandidate(Candidate, MKLClassifier):
@@ -35,21 +26,11 @@ class ClassifierCandidate(Candidate, MKLClassifier):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy, without the checks of labels that are known to be in order."""
-        hits = self.predict(X) == y
-        if sample_weight is None:
-            return float(hits.mean())
-        total = float(np.sum(sample_weight))
-        return float(hits @ sample_weight) / total if total > 0.0 else np.nan
+        return accuracy(self.predict(X), y, sample_weight)
 
 
 class RegressorCandidate(Candidate, MKLRegressor):
     """A candidate for regression."""
-
-
-def look_at(candidates: Sequence[Candidate], X: Any) -> None:
-    """Compute the decision values of all candidates in one pass; they remember them as long as X lives."""
-    for candidate, values in zip(candidates, decision_values(candidates, X), strict=True):
-        candidate._known = X, values
 
 
 def scorer_of(scoring: Any, kind: type[Candidate] = ClassifierCandidate) -> Score:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,18 @@ def decision_values(models: Sequence[Any], X: Any) -> list[AnyArray]:
     """Return what ``decision_function`` of each model says about X, per sample and class."""
     values = _linear(models, [model.dual_coef_ for model in models], X)
     return [model._shaped(part + model.intercept_) for model, part in zip(models, values, strict=True)]
+
+
+@contextmanager
+def looking_at(models: Sequence[Any], X: Any) -> Iterator[None]:
+    """Compute the decision values of all models in one pass; they answer for X from memory meanwhile."""
+    for model, values in zip(models, decision_values(models, X), strict=True):
+        model._known = X, values
+    try:
+        yield
+    finally:
+        for model in models:
+            del model._known
 
 
 def values_along(model: Any, X: Any, coef: Matrix, intercept: Vector) -> Matrix:

@@ -14,7 +14,8 @@ from sklearn.utils import _safe_indexing
 
 from kernelweave._typing import AnyArray, Indices
 from kernelweave.bank.precomputed import as_matrices
-from kernelweave.estimators.candidate import Candidate, Score, look_at
+from kernelweave.estimators.candidate import Candidate, Score
+from kernelweave.estimators.decisions import looking_at
 from kernelweave.estimators.grid import Grid, Place
 from kernelweave.estimators.results import Row
 from kernelweave.estimators.task import Setting, Solved, Start
@@ -96,11 +97,11 @@ class Search:
         for candidate in candidates.values():
             candidate._adopt(reader, setting)
         outcomes = self._fit(candidates, grid, setting, stop)
-        look_at(list(candidates.values()), unseen.X)
-        rows = [
-            Row(place, fold.number, score=self._score(candidate, unseen), **outcomes[place])
-            for place, candidate in candidates.items()
-        ]
+        with looking_at(list(candidates.values()), unseen.X):
+            rows = [
+                Row(place, fold.number, score=self._score(candidate, unseen), **outcomes[place])
+                for place, candidate in candidates.items()
+            ]
         return grid, rows
 
     def _score(self, candidate: Candidate, unseen: Samples) -> float:

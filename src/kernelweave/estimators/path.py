@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils import check_consistent_length, column_or_1d
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.estimators.answers import accuracy
+from kernelweave.estimators.decisions import looking_at
 from kernelweave.estimators.frame import tidy
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.task import Start
@@ -120,7 +123,7 @@ def path(
             f"begin with {' or '.join(model.walkable)}; got {param!r}."
         )
     plain = {"probability": False} if hasattr(model, "probability") else {}
-    models = [clone(model).set_params(**{param: value}, **plain) for value in values]
+    models = _copies(model, [{param: value, **plain} for value in values])
     setting = models[0]._read(X, y, sample_weight)
     for current in models:
         current._adopt(models[0], setting)
@@ -141,11 +144,31 @@ def path(
         kernel_weights=weights,
         certificates=tuple(m.certificate_ for m in models),
         machines=tuple(m.n_iter_ for m in models),
-        train_score=np.array([_score(m, X, y) for m in models]),
-        test_score=np.array([np.nan if X_test is None else _score(m, X_test, y_test) for m in models]),
+        train_score=_scores(models, X, y),
+        test_score=np.full(len(models), np.nan) if X_test is None else _scores(models, X_test, y_test),
         models=tuple(models),
     )
 
 
-def _score(model: MKLModel, X: Any, y: Any) -> float:
-    return float(model.score(X, y)) if hasattr(model, "score") else np.nan
+def _copies(model: MKLModel, settings: Sequence[dict[str, Any]]) -> list[MKLModel]:
+    """Return one clone of the model with each of the settings; they share the bank, which none changes."""
+    params = clone(model).get_params(deep=False)
+    bank = params.pop("bank")
+    return [
+        type(model)(bank=bank, **{name: clone(part, safe=False) for name, part in params.items()}).set_params(
+            **own
+        )
+        for own in settings
+    ]
+
+
+def _scores(models: Sequence[MKLModel], X: Any, y: Any) -> Vector:
+    """Return what ``score`` of each model says of the samples, NaN where there is none; one look for all."""
+    if not hasattr(models[0], "score"):
+        return np.full(len(models), np.nan)
+    with looking_at(models, X):
+        if type(models[0]).score is ClassifierMixin.score:
+            labels, said = column_or_1d(y), [model.predict(X) for model in models]
+            check_consistent_length(said[0], labels)
+            return np.array([accuracy(one, labels) for one in said])
+        return np.array([float(model.score(X, y)) for model in models])
