@@ -32,7 +32,7 @@ def test_every_place_starts_from_what_is_solved_around_it():
     solutions = {}
     for i, j in values.places():
         solution = [Start(k * (rows[i] + columns[j]), -k * rows[i] + columns[j]) for k in (1.0, 2.0)]
-        near = values.start((i, j), solutions)
+        near = values.start((i, j), BoxSimplex(), solutions)
         if i == j == 0:
             assert near is None
         elif i == 0 or j == 0:
@@ -74,5 +74,22 @@ def test_a_weight_that_both_neighbours_have_does_not_vanish():
         (0, 1): [Start(np.array([0.3, 0.0]), zero)],
         (1, 0): [Start(np.array([0.4, 0.2]), zero)],
     }
-    (guess,) = values.start((1, 1), solutions)
+    (guess,) = values.start((1, 1), BoxSimplex(), solutions)
     np.testing.assert_allclose(guess.eta, [0.15, 0.1])  # not 0.3 + 0.4 - 0.9 < 0
+
+
+def test_the_neighbour_whose_machine_is_known_is_taken_where_its_weights_are_legal():
+    values = grid([0.1, 1.0], [0.6, 1.0])
+    zero = np.zeros(2)
+    left = [Start(np.array([0.6, 0.4]), zero, solution=object())]
+    solutions = {
+        (0, 0): [Start(np.array([0.5, 0.5]), zero)],
+        (0, 1): [Start(np.array([0.8, 0.2]), zero)],
+        (1, 0): left,
+    }
+    assert values.start((1, 1), BoxSimplex(theta=1.0), solutions) is left
+    (guess,) = values.start((1, 1), BoxSimplex(theta=0.55), solutions)  # it lies outside
+    np.testing.assert_allclose(guess.eta, [0.9, 0.1])
+    solutions[1, 0] = [left[0].light]
+    (guess,) = values.start((1, 1), BoxSimplex(theta=1.0), solutions)  # nothing is known of it
+    np.testing.assert_allclose(guess.eta, [0.9, 0.1])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelweave import KernelBank, MKLClassifier, MKLRegressor, path
-from kernelweave.estimators.task import Solution, Start
+from kernelweave.estimators.task import Solution, Start, starts
 from kernelweave.estimators.training import _known
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex
 from kernelweave.gram import DenseGrams
@@ -113,3 +113,37 @@ def test_paths_are_those_of_single_fits(rng, model, param, values, saves):
         assert alone.certificate_.lower <= found.certificate_.upper
         assert found.duality_gap_ <= 1e-5
         np.testing.assert_allclose(found.kernel_weights_, alone.kernel_weights_, atol=0.02)
+
+
+def test_what_is_known_serves_any_number_of_walks(problem):
+    """The first may overwrite the matrix that comes with it; the next ones make their own."""
+    first = Newton(tol=1e-5).run(problem)
+    wider = replace(problem, geometry=BoxSimplex(theta=0.4))
+    start = {"start": first.eta, "warm": first.machine.coef, "known": first.visited}
+    assert first.visited.K is not None
+    once, again = (Newton(tol=1e-6).run(wider, **start) for _ in range(2))
+    assert first.visited.K is None
+    np.testing.assert_allclose(again.eta, once.eta, atol=1e-6)
+    assert again.certificate.upper == pytest.approx(once.certificate.upper, rel=1e-6)
+    sharp = Newton(tol=1e-8).run(wider)
+    assert again.certificate.lower <= sharp.certificate.upper
+    assert sharp.certificate.lower <= again.certificate.upper
+
+
+def test_known_points_do_not_count_as_machines(problem):
+    first = Newton(tol=1e-5).run(problem)
+    wider = replace(problem, geometry=BoxSimplex(theta=0.4))
+    start = {"start": first.eta, "warm": first.machine.coef, "known": first.visited}
+    result = Newton(tol=1e-9, max_iter=2).run(wider, **start)
+    assert result.n_iter == 2
+    assert result.stopped == "max_iter"
+
+
+def test_several_problems_hold_no_matrix_each(rng):
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 3
+    model = MKLClassifier(KernelBank([Gaussian(0.5), Gaussian(2.0)]))
+    setting = model._read(X, y, None)
+    task = model._store(setting, [model])
+    many = model._solve(task)
+    assert all(start.solution is None for start in starts(many))
+    assert starts(many[:1])[0].solution is not None

@@ -18,7 +18,7 @@ from kernelweave.estimators.candidate import Candidate, Score
 from kernelweave.estimators.decisions import looking_at
 from kernelweave.estimators.grid import Grid, Place
 from kernelweave.estimators.results import Row
-from kernelweave.estimators.task import Setting, Solved, Start
+from kernelweave.estimators.task import Setting, Solved, Start, starts
 from kernelweave.estimators.training import reason
 from kernelweave.kernels.checks import check_square
 
@@ -114,14 +114,17 @@ class Search:
         models = list(candidates.values())
         task = models[0]._store(setting, models)
         solutions: dict[Place, list[Start]] = {}
+        last: Place | None = None
         outcomes = {}
         for place, candidate in candidates.items():
             began = time.perf_counter()
-            solved = candidate._solve(task, grid.start(place, solutions), stop)
+            solved = candidate._solve(task, grid.start(place, candidate._geometry, solutions), stop)
             if stop.is_set():
                 raise KeyboardInterrupt
             candidate._keep(task, solved)
-            solutions[place] = [s.start.light for s in solved]
+            if last is not None:  # what is known there has served
+                solutions[last] = [start.light for start in solutions[last]]
+            solutions[place], last = starts(solved), place
             outcomes[place] = _outcome(candidate, solved) | {"seconds": time.perf_counter() - began}
             self.done(len(candidates))
         return outcomes

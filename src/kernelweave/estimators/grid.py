@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kernelweave.estimators.task import Start
+from kernelweave.geometry import WeightGeometry
 
 Place = tuple[int, int]
 
@@ -96,10 +97,13 @@ class Grid:
         """Return learner and geometry at a place."""
         return {"learner": self.learner.at(place[0]), "geometry": self.geometry.at(place[1])}
 
-    def start(self, place: Place, solutions: Mapping[Place, list[Start]]) -> list[Start] | None:
-        """Return where to start at a place, given the solutions of all places before it.
+    def start(
+        self, place: Place, geometry: WeightGeometry, solutions: Mapping[Place, list[Start]]
+    ) -> list[Start] | None:
+        """Return where to start at a place with its geometry, given the solutions of all places before it.
 
-        Of a cell of four, three are solved: what one parameter changes hardly depends on the other, so left +
+        The one on the left, if its weights are legal here: its machine need not be solved again. Otherwise,
+        of a cell of four, three are solved: what one parameter changes hardly depends on the other, so left +
         below - diagonal is nearer than any of the three. On the edges it is the one neighbour.
         """
         a, b = self.learner.order.index(place[0]), self.geometry.order.index(place[1])
@@ -107,8 +111,15 @@ class Grid:
         below = solutions[self.learner.order[a - 1], place[1]] if a else None
         if left is None or below is None:
             return left or below
+        if _are_known(left, geometry):
+            return left
         diagonal = solutions[self.learner.order[a - 1], self.geometry.order[b - 1]]
         return [_corner(*three) for three in zip(left, below, diagonal, strict=True)]
+
+
+def _are_known(starts: list[Start], geometry: WeightGeometry) -> bool:
+    """Tell whether all weights lie in the set, and what their machines say is at hand."""
+    return all(start.solution is not None and np.isfinite(geometry.value(start.eta)) for start in starts)
 
 
 def _corner(left: Start, below: Start, diagonal: Start) -> Start:

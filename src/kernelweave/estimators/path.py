@@ -15,7 +15,7 @@ from kernelweave.estimators.answers import accuracy
 from kernelweave.estimators.decisions import looking_at
 from kernelweave.estimators.frame import tidy
 from kernelweave.estimators.model import MKLModel
-from kernelweave.estimators.task import Start
+from kernelweave.estimators.task import Start, starts
 from kernelweave.estimators.training import warn_if_open
 from kernelweave.solvers import Certificate, Result
 
@@ -133,7 +133,7 @@ def path(
     for current in models:
         solved = current._solve(task, near)
         current._keep(task, solved)
-        near = [s.start for s in solved]
+        near = starts(solved)
         results += [s.result for s in solved]
     warn_if_open(results, model.tol)
     weights = np.array([m.kernel_weights_ for m in models])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kernelweave._typing import AnyArray, Matrix, Vector
@@ -46,6 +47,11 @@ class Start:
     def light(self) -> Start:
         """The same without the solution."""
         return replace(self, solution=None)
+
+
+def starts(solved: Sequence[Solved]) -> list[Start]:
+    """Return solutions as starts for similar problems; several do without a matrix of all samples each."""
+    return [one.start if len(solved) == 1 else one.start.light for one in solved]
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ def hinge_bias(f: Vector, y: Vector, C: Vector) -> float:
     The sum is piecewise linear in b with kinks at y_i − f_i: the slope starts at −Σ_{+} C_i and each kink
     adds C_i (a positive sample stops paying, a negative one starts). The middle of the flat stretch is taken.
     """
-    order = np.argsort(y - f)
-    kinks = (y - f)[order]
-    slopes = np.cumsum(C[order]) - C[y > 0].sum()
-    flat = 1e-12 * C.sum()
-    first = int(np.argmax(slopes >= -flat))
-    last = int(np.argmax(slopes > flat)) if slopes[-1] > flat else kinks.size - 1
-    return float(0.5 * (kinks[first] + kinks[max(first, last)]))
+    kinks = y - f
+    order = kinks.argsort()
+    reached, level = C[order].cumsum(), float(C[y > 0].sum())
+    flat = 1e-12 * float(reached[-1])
+    first = int(reached.searchsorted(level - flat))
+    last = min(int(reached.searchsorted(level + flat, side="right")), kinks.size - 1)
+    return float(0.5 * (kinks[order[first]] + kinks[order[max(first, last)]]))
 
 
 def squared_hinge_bias(f: Vector, y: Vector, C: Vector) -> float:

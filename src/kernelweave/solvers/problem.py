@@ -70,7 +70,8 @@ class Walk:
         self._progress, self._images = progress, images
         self._coef = warm
         self._known = known
-        self._K = None if known is None else (known.point.eta, known.K)
+        K = None if known is None else known.hand_over()
+        self._K = None if known is None or K is None else (known.point.eta, K)
         self._start = time.perf_counter()
 
     @property
@@ -82,7 +83,7 @@ class Walk:
     @property
     def finished(self) -> bool:
         closed = self.certificate.relative_gap <= self.tol
-        return closed or self._only_rounding_is_left or len(self.history) >= self.max_iter
+        return closed or self._n_solved >= self.max_iter or self._only_rounding_is_left
 
     @property
     def _only_rounding_is_left(self) -> bool:
@@ -97,7 +98,11 @@ class Walk:
     @property
     def left(self) -> int:
         """How many more machines may be solved."""
-        return max(1, self.max_iter - len(self.history))
+        return max(1, self.max_iter - self._n_solved)
+
+    @property
+    def _n_solved(self) -> int:
+        return sum(record.solved for record in self.history)
 
     def note(self, part: Result) -> None:
         """Count the machines that a part of the problem took, and go on from its coefficients."""

@@ -42,12 +42,17 @@ class Point:
     ceiling: Vector
 
 
-@dataclass(frozen=True)
+@dataclass
 class Visited:
     """A point and K(eta) there: no machine need be solved for it again, whatever the geometry."""
 
     point: Point
-    K: AnyArray
+    K: AnyArray | None = field(repr=False)
+
+    def hand_over(self) -> AnyArray | None:
+        """Return K(eta) to whom may overwrite it; who asks later gets None."""
+        K, self.K = self.K, None
+        return K
 
 
 @dataclass(frozen=True)
