@@ -88,7 +88,8 @@ def choose(geometry: WeightGeometry, n_kernels: int, tol: float) -> Solver:
 
 def first_guess(problem: Problem, solver: Solver, progress: Progress) -> Sample | None:
     """Return the problem on some of the samples, solved; None where too few for that to pay."""
-    size = sample_size(problem.bank.n_samples, problem.bank.n_kernels, solver.one_in)
+    bank = problem.bank
+    size = sample_size(bank.n_samples, bank.n_kernels, solver.one_in, solver.starts_early)
     return guess(problem, solver, size, progress)
 
 

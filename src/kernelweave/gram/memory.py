@@ -13,6 +13,8 @@ ROWS = 32 << 20
 # From this many samples on a start is looked for among some of them: at most one in so many, at least so
 # many, as long as their kernels take no more than this.
 WORTH, ONE_IN, FEWEST, SAMPLE = 1000, 4, 300, 128 << 20
+# Where machines are dear, from this many samples on already, if their kernels have so many entries.
+EARLY, ENTRIES = 500, 20_000_000
 # Where the system does not say, nothing is refused.
 UNKNOWN = 1 << 62
 
@@ -33,10 +35,11 @@ def lazy_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + sample
 
 
-def sample_size(n_samples: int, n_kernels: int, one_in: int = ONE_IN) -> int:
+def sample_size(n_samples: int, n_kernels: int, one_in: int = ONE_IN, early: bool = True) -> int:
     """Return how many samples to look for a start among; 0 where that does not pay."""
     if n_samples < WORTH:
-        return 0
+        pays = early and n_samples >= EARLY and n_kernels * n_samples**2 >= ENTRIES
+        return n_samples // ONE_IN if pays else 0
     size = min(max(n_samples // one_in, FEWEST), int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
     return size if size >= FEWEST else 0
 

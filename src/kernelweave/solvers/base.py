@@ -31,8 +31,10 @@ class Solver(Part, ABC):
     # False when it makes few passes over all kernels, so that they need not be held.
     holds_all: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 500
-    # Among one in so many samples a start is looked for; whether these are asked again on the way.
+    # Among one in so many samples a start is looked for; whether in fewer samples already, as steps are dear;
+    # whether these are asked again on the way.
     one_in: ClassVar[int] = 8
+    starts_early: ClassVar[bool] = False
     asks_ahead: ClassVar[bool] = False
 
     tol: float | None = None

@@ -75,6 +75,7 @@ class Newton(Solver):
 
     needs: ClassVar[type] = Models
     uses_images: ClassVar[bool] = True
+    starts_early: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 200
 
     def walk(self, walk: Walk, eta: Vector) -> str | None:

@@ -14,7 +14,7 @@ from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import LOOSEST, Problem, Progress
 
 # How far a walk over a sample is worth going: its optimum is not that of all samples.
-ROUGH = 4e-3
+ROUGH = 2e-2
 
 
 @dataclass
