@@ -53,6 +53,38 @@ KERNELWEAVE_CLONES Four add_four(const FourRows& r, const double* tilt, double* 
     return {{sa, sb, sc, sd}, {ta, tb, tc, td}};
 }
 
+template <class T>
+inline Four pack_four(const FourRows& r, const double* tilt, const FourPlaces<T>& p, std::size_t n) {
+    const double *a = r.row[0], *b = r.row[1], *c = r.row[2], *d = r.row[3];
+    const double *e = p.shift[0], *f = p.shift[1], *g = p.shift[2], *h = p.shift[3];
+    T *KERNELWEAVE_RESTRICT q = p.out[0], *KERNELWEAVE_RESTRICT s = p.out[1], *KERNELWEAVE_RESTRICT t = p.out[2],
+                           *KERNELWEAVE_RESTRICT u = p.out[3];
+    double sa = 0.0, sb = 0.0, sc = 0.0, sd = 0.0;
+    std::int64_t ta = 0, tb = 0, tc = 0, td = 0;
+    for (std::size_t j = 0; j < n; ++j) {
+        sa += a[j] * tilt[j];
+        sb += b[j] * tilt[j];
+        sc += c[j] * tilt[j];
+        sd += d[j] * tilt[j];
+        ta |= std::abs(a[j]) <= r.bound[0] ? 0 : 1;
+        tb |= std::abs(b[j]) <= r.bound[1] ? 0 : 1;
+        tc |= std::abs(c[j]) <= r.bound[2] ? 0 : 1;
+        td |= std::abs(d[j]) <= r.bound[3] ? 0 : 1;
+        q[j] = static_cast<T>(a[j] - p.own[0] - e[j]);
+        s[j] = static_cast<T>(b[j] - p.own[1] - f[j]);
+        t[j] = static_cast<T>(c[j] - p.own[2] - g[j]);
+        u[j] = static_cast<T>(d[j] - p.own[3] - h[j]);
+    }
+    return {{sa, sb, sc, sd}, {ta, tb, tc, td}};
+}
+
+KERNELWEAVE_CLONES Four pack_rows(const FourRows& r, const double* tilt, const FourPlaces<float>& p, std::size_t n) {
+    return pack_four(r, tilt, p, n);
+}
+KERNELWEAVE_CLONES Four pack_rows(const FourRows& r, const double* tilt, const FourPlaces<double>& p, std::size_t n) {
+    return pack_four(r, tilt, p, n);
+}
+
 KERNELWEAVE_CLONES Four sum_four(const FourRows& r, const double* tilt, std::size_t n) {
     const double *a = r.row[0], *b = r.row[1], *c = r.row[2], *d = r.row[3];
     double sa = 0.0, sb = 0.0, sc = 0.0, sd = 0.0;
@@ -87,24 +119,23 @@ bool within_minors(const double* row, const double* roots, double root, std::siz
 }
 
 template <class T>
-AdmitReport admit(const double* K, std::size_t n, std::size_t start, std::size_t stop, const double* roots,
-                  const double* left, const double* right, const double* shift, T* out) {
+void inspect_and_pack(FourRows& rows, const double* tilt, const FourPlaces<T>& places, std::size_t length) {
+    take_note(rows, pack_rows(rows, tilt, places, length));
+}
+
+AdmitReport inspect(const double* K, std::size_t n, const double* roots, const double* left, const double* right) {
     std::int64_t broken = 0;
     double asymmetry = 0.0;
-    for (std::size_t i = start; i < stop; ++i) {
+    for (std::size_t i = 0; i < n; ++i) {
         const double* row = K + i * n;
-        if (out != nullptr && i + 4 < stop) fetch_ahead(row + 4*n, n);
         const Sums sums = sum_row(row, left, right, n);
         asymmetry += left[i] * sums.right - right[i] * sums.left;
         broken |= broken_minors(row, roots, roots[i], i + 1);
-        if (out != nullptr) pack<T>(row, 0, i, i + 1, shift, out);
     }
     return {broken == 0, asymmetry};
 }
 
-template AdmitReport admit<float>(const double*, std::size_t, std::size_t, std::size_t, const double*, const double*,
-                                  const double*, const double*, float*);
-template AdmitReport admit<double>(const double*, std::size_t, std::size_t, std::size_t, const double*,
-                                   const double*, const double*, const double*, double*);
+template void inspect_and_pack<float>(FourRows&, const double*, const FourPlaces<float>&, std::size_t);
+template void inspect_and_pack<double>(FourRows&, const double*, const FourPlaces<double>&, std::size_t);
 
 }  // namespace kernelweave

@@ -10,10 +10,8 @@ struct AdmitReport {
     double asymmetry;  // left'K right - right'K left over these rows: over all rows 0 if K = K', NaN if K has one
 };
 
-// Inspect rows [start, stop) of the n x n matrix K; with out given, also keep their lower triangle as `pack` does.
-template <class T>
-AdmitReport admit(const double* K, std::size_t n, std::size_t start, std::size_t stop, const double* roots,
-                  const double* left, const double* right, const double* shift, T* out);
+// Inspect the n x n matrix K.
+AdmitReport inspect(const double* K, std::size_t n, const double* roots, const double* left, const double* right);
 
 // Entries of the rows of four matrices, read together. Products with `tilt`, left_i right_j - right_i left_j for the
 // entries of row i, add up to the asymmetry. `above` is set where an entry is not within its matrix' bound.
@@ -27,6 +25,18 @@ struct FourRows {
 
 // Inspect entries and add them to `acc` with their weights.
 void inspect_and_add(FourRows& rows, const double* tilt, double* acc, std::size_t length);
+
+// Where entries of four rows go when they are packed: K_ij - own - shift_j, rounded to T.
+template <class T>
+struct FourPlaces {
+    const double* shift[4];
+    double own[4];
+    T* out[4];
+};
+
+// Inspect entries and pack them.
+template <class T>
+void inspect_and_pack(FourRows& rows, const double* tilt, const FourPlaces<T>& places, std::size_t length);
 
 // Inspect entries without comparing them with anything.
 void inspect_rows(FourRows& rows, const double* tilt, std::size_t length);

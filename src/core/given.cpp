@@ -11,9 +11,8 @@ namespace kernelweave {
 namespace {
 
 constexpr std::size_t kFour = 4;  // matrices, or rows of one, that are read together
-constexpr std::size_t kRows = 256;  // rows read at a time
-// Threads write to regions of this many bytes: in one large page of fresh memory they would both clear it.
-constexpr std::size_t kRegion = std::size_t{6} << 20;
+constexpr std::size_t kAhead = 4;  // rows from being asked for to being read
+constexpr std::size_t kHeld = 20480;  // entries of a sum that stay in the second-level cache
 constexpr std::size_t kBlock = 8;  // rows per task: small enough to balance the triangle's growing rows
 
 std::size_t row_blocks(std::size_t n) { return (n + kBlock - 1) / kBlock; }
@@ -74,6 +73,48 @@ std::vector<AdmitReport> added_up(const std::vector<AdmitReport>& parts, std::si
     return reports;
 }
 
+// Checks matrices on the way, four rows at a time.
+class Inspector {
+public:
+    Inspector(const Matrices& K, std::size_t n, const double* roots, const double* probes)
+        : K_(K), n_(n), roots_(roots), left_(probes), right_(probes + n), least_(K.size()) {
+        for (std::size_t m = 0; m < K.size(); ++m) least_[m] = *std::min_element(roots + m * n, roots + (m + 1) * n);
+    }
+
+    // Matrix m, or another in its place where there are no more.
+    std::size_t filled_up(std::size_t m, std::size_t other) const { return m < K_.size() ? m : other; }
+
+    void set_tilt(std::size_t i, double* tilt) const {
+        for (std::size_t j = 0; j < n_; ++j) tilt[j] = left_[i] * right_[j] - right_[i] * left_[j];
+    }
+
+    // Read row i of the matrices m, m + 1, ..; `lower(rows)` does so up to the diagonal.
+    template <class Lower>
+    void read(std::size_t m, std::size_t i, const double* tilt, AdmitReport* reports, const Lower& lower) const {
+        const std::size_t several = std::min(kFour, K_.size() - m);
+        FourRows rows{};
+        for (std::size_t r = 0; r < kFour; ++r) {
+            const std::size_t k = filled_up(m + r, m);
+            rows.row[r] = K_[k] + i * n_;
+            rows.bound[r] = roots_[k * n_ + i] * least_[k];  // entries it covers need no other look
+        }
+        lower(rows);
+        for (std::size_t r = 0; r < several; ++r) {
+            const double* own = roots_ + (m + r) * n_;
+            if (rows.above[r] && !within_minors(rows.row[r], own, own[i], i + 1)) reports[r].minors = false;
+        }
+        for (const double*& row : rows.row) row += i + 1;
+        inspect_rows(rows, tilt + i + 1, n_ - i - 1);
+        for (std::size_t r = 0; r < several; ++r) reports[r].asymmetry += rows.asymmetry[r];
+    }
+
+private:
+    const Matrices& K_;
+    std::size_t n_;
+    const double *roots_, *left_, *right_;
+    std::vector<double> least_;  // root of the least diagonal entry of each matrix
+};
+
 }  // namespace
 
 void diagonals(const Matrices& K, std::size_t n, double* out, int n_threads) {
@@ -101,17 +142,27 @@ void reference_means(const Matrices& K, std::size_t n, const std::size_t* chosen
 template <class T>
 std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probes,
                                    const double* shifts, T* packed, int n_threads) {
-    const std::size_t per_matrix = (n + kRows - 1) / kRows;
-    std::vector<AdmitReport> parts(K.size() * per_matrix);
-    const std::size_t together = std::max<std::size_t>(1, kRegion / (triangle(n) * sizeof(T))) * per_matrix;
-    parallel_for((parts.size() + together - 1) / together, n_threads, [&](std::size_t region) {
-        for (std::size_t task = region * together; task < std::min(parts.size(), (region + 1) * together); ++task) {
-            const std::size_t m = task / per_matrix, start = (task % per_matrix) * kRows;
-            parts[task] = admit<T>(K[m], n, start, std::min(n, start + kRows), roots + m * n, probes,
-                                   probes + n, shifts + m * n, packed + m * triangle(n));
+    const Inspector inspector(K, n, roots, probes);
+    std::vector<AdmitReport> reports(K.size(), AdmitReport{true, 0.0});
+    parallel_for((K.size() + kFour - 1) / kFour, n_threads, [&](std::size_t group) {
+        const std::size_t m = group * kFour;
+        std::vector<double> tilt(n);
+        for (std::size_t i = 0; i < n; ++i) {
+            inspector.set_tilt(i, tilt.data());
+            FourPlaces<T> places{};
+            for (std::size_t r = 0; r < kFour; ++r) {
+                const std::size_t k = inspector.filled_up(m + r, m);
+                if (i + kAhead < n) fetch_ahead(K[k] + (i + kAhead) * n, n);
+                places.shift[r] = shifts + k * n;
+                places.own[r] = shifts[k * n + i];
+                places.out[r] = packed + k * triangle(n) + triangle(i);
+            }
+            inspector.read(m, i, tilt.data(), reports.data() + m, [&](FourRows& rows) {
+                inspect_and_pack(rows, tilt.data(), places, i + 1);
+            });
         }
     });
-    return added_up(parts, K.size(), [&](std::size_t part) { return part / per_matrix; });
+    return reports;
 }
 
 template <class T>
@@ -132,54 +183,51 @@ void combine_all(const Matrices& K, std::size_t n, const double* eta, const doub
 template <class T>
 std::vector<AdmitReport> admit_and_combine(const Matrices& K, std::size_t n, const double* roots, const double* probes,
                                        const double* eta, const double* shift, T* out, int n_threads) {
-    const double *left = probes, *right = probes + n;
-    std::vector<double> least(K.size());  // root of the least diagonal entry: entries it covers need no other look
-    for (std::size_t m = 0; m < K.size(); ++m) least[m] = *std::min_element(roots + m * n, roots + (m + 1) * n);
-    std::vector<AdmitReport> parts(row_blocks(n) * K.size(), AdmitReport{true, 0.0});
-    walk_rows(n, n_threads, [&](std::size_t block, std::size_t i) {
-        double acc[kChunk], tilt[kChunk];
-        for (std::size_t start = 0; start < n; start += kChunk) {
-            const std::size_t length = std::min(kChunk, n - start);
-            const std::size_t below = i < start ? 0 : std::min(length, i + 1 - start);
-            for (std::size_t j = 0; j < length; ++j) tilt[j] = left[i] * right[start + j] - right[i] * left[start + j];
-            for (std::size_t j = 0; j < below; ++j) acc[j] = -(shift[i] + shift[start + j]);
-            for (std::size_t m = 0; m < K.size(); m += kFour) {
-                const std::size_t several = std::min(kFour, K.size() - m);
-                FourRows rows{};
-                for (std::size_t r = 0; r < kFour; ++r) {  // filled up with one of weight zero
-                    const std::size_t k = r < several ? m + r : m;
-                    rows.row[r] = K[k] + i * n + start;
-                    rows.bound[r] = roots[k * n + i] * least[k];
-                    rows.weight[r] = r < several ? eta[k] : 0.0;
-                }
-                inspect_and_add(rows, tilt, acc, below);
-                for (std::size_t r = 0; r < several; ++r) {
-                    const double* own = roots + (m + r) * n;
-                    AdmitReport& part = parts[block * K.size() + m + r];
-                    if (rows.above[r] && !within_minors(rows.row[r], own + start, own[i], below)) part.minors = false;
-                }
-                for (const double*& row : rows.row) row += below;
-                inspect_rows(rows, tilt + below, length - below);
-                for (std::size_t r = 0; r < several; ++r)
-                    parts[block * K.size() + m + r].asymmetry += rows.asymmetry[r];
-            }
-            for (std::size_t j = 0; j < below; ++j) out[i * n + start + j] = static_cast<T>(acc[j]);
+    const Inspector inspector(K, n, roots, probes);
+    const std::size_t together = std::min(kBlock, std::max<std::size_t>(1, kHeld / n));
+    const std::size_t blocks = (n + together - 1) / together;
+    std::vector<AdmitReport> parts(blocks * K.size(), AdmitReport{true, 0.0});
+    parallel_for(blocks, n_threads, [&](std::size_t block) {
+        const std::size_t first = block * together, last = std::min(n, first + together);
+        std::vector<double> acc((last - first) * n), tilt((last - first) * n);
+        for (std::size_t i = first; i < last; ++i) {
+            inspector.set_tilt(i, tilt.data() + (i - first) * n);
+            for (std::size_t j = 0; j <= i; ++j) acc[(i - first) * n + j] = -(shift[i] + shift[j]);
         }
+        for (std::size_t m = 0; m < K.size(); m += kFour) {  // some whole rows of each in turn: long streams
+            for (std::size_t i = first; i < last; ++i) {
+                const double* own = tilt.data() + (i - first) * n;
+                inspector.read(m, i, own, parts.data() + block * K.size() + m, [&](FourRows& rows) {
+                    for (std::size_t r = 0; r < kFour; ++r) rows.weight[r] = m + r < K.size() ? eta[m + r] : 0.0;
+                    inspect_and_add(rows, own, acc.data() + (i - first) * n, i + 1);
+                });
+            }
+        }
+        for (std::size_t i = first; i < last; ++i)
+            for (std::size_t j = 0; j <= i; ++j) out[i * n + j] = static_cast<T>(acc[(i - first) * n + j]);
     });
     return added_up(parts, K.size(), [&](std::size_t part) { return part % K.size(); });
 }
 
 template <class T>
-void take_all(const Matrices& K, std::size_t n, const std::size_t* chosen, std::size_t n_chosen, const double* shifts,
+bool take_all(const Matrices& K, std::size_t n, const std::size_t* chosen, std::size_t n_chosen, const double* shifts,
               T* packed, int n_threads) {
+    std::vector<double> nothing(K.size());  // 0 times each entry, added up: not a number where one is none
     parallel_for(K.size(), n_threads, [&](std::size_t m) {
+        double zero = 0.0;
         const double* shift = shifts + m * n_chosen;
         T* place = packed + m * triangle(n_chosen);
         for (std::size_t a = 0; a < n_chosen; ++a) {
             const double* row = K[m] + chosen[a] * n;
-            for (std::size_t b = 0; b <= a; ++b) *place++ = static_cast<T>(row[chosen[b]] - shift[a] - shift[b]);
+            for (std::size_t b = 0; b <= a; ++b) {
+                const double entry = row[chosen[b]] - shift[a] - shift[b];
+                zero += 0.0 * entry;
+                *place++ = static_cast<T>(entry);
+            }
         }
+        nothing[m] = zero;
     });
+    return std::all_of(nothing.begin(), nothing.end(), [](double zero) { return zero == 0.0; });
 }
 
 void energies_all(const Matrices& K, std::size_t n, const double* V, std::size_t n_columns, double* out,
@@ -243,9 +291,9 @@ template std::vector<AdmitReport> admit_and_combine<float>(const Matrices&, std:
                                                        const double*, const double*, float*, int);
 template std::vector<AdmitReport> admit_and_combine<double>(const Matrices&, std::size_t, const double*, const double*,
                                                         const double*, const double*, double*, int);
-template void take_all<float>(const Matrices&, std::size_t, const std::size_t*, std::size_t, const double*, float*,
+template bool take_all<float>(const Matrices&, std::size_t, const std::size_t*, std::size_t, const double*, float*,
                               int);
-template void take_all<double>(const Matrices&, std::size_t, const std::size_t*, std::size_t, const double*, double*,
+template bool take_all<double>(const Matrices&, std::size_t, const std::size_t*, std::size_t, const double*, double*,
                                int);
 template void combine_all<float>(const Matrices&, std::size_t, const double*, const double*, float*, int);
 template void combine_all<double>(const Matrices&, std::size_t, const double*, const double*, double*, int);

@@ -33,9 +33,9 @@ std::vector<AdmitReport> admit_and_combine(const Matrices& K, std::size_t n, con
                                        const double* eta, const double* shift, T* out, int n_threads);
 
 // The rows and columns `chosen`, in ascending order, of every matrix as packed triangles, less shift_i + shift_j of
-// theirs; shifts have one row of n_chosen entries per matrix.
+// theirs; shifts have one row of n_chosen entries per matrix. Returns whether all are finite.
 template <class T>
-void take_all(const Matrices& K, std::size_t n, const std::size_t* chosen, std::size_t n_chosen, const double* shifts,
+bool take_all(const Matrices& K, std::size_t n, const std::size_t* chosen, std::size_t n_chosen, const double* shifts,
               T* packed, int n_threads);
 
 // out[m] = 1/2 tr(V K_m V') for V of shape (n_columns, n), from the lower triangles alone; rows of K_m where V is zero

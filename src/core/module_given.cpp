@@ -20,8 +20,7 @@ std::tuple<bool, double> inspect(Input<double, 2> K, Input<double, 1> roots, Inp
     require(roots.shape(0) == n && probes.shape(0) == 2 && probes.shape(1) == n,
             "inspect: roots must hold n entries, probes two rows of n entries");
     nb::gil_scoped_release release;
-    const kw::AdmitReport report =
-        kw::admit<double>(K.data(), n, 0, n, roots.data(), probes.data(), probes.data() + n, nullptr, nullptr);
+    const kw::AdmitReport report = kw::inspect(K.data(), n, roots.data(), probes.data(), probes.data() + n);
     return {report.minors, report.asymmetry};
 }
 
@@ -103,7 +102,7 @@ Reports admit_and_combine(const Given& K, Input<double, 2> roots, Input<double, 
 }
 
 template <class T>
-void take_all(const Given& K, Input<std::size_t, 1> chosen, Input<double, 2> shifts, Output<T, 2> packed,
+bool take_all(const Given& K, Input<std::size_t, 1> chosen, Input<double, 2> shifts, Output<T, 2> packed,
               int n_threads) {
     require(!K.empty(), "take_all: at least one matrix must be given");
     const std::size_t n = K[0].shape(0), n_chosen = chosen.shape(0);
@@ -115,7 +114,7 @@ void take_all(const Given& K, Input<std::size_t, 1> chosen, Input<double, 2> shi
     require(packed.shape(0) == K.size() && packed.shape(1) == kw::triangle(n_chosen),
             "take_all: packed must have one triangle per matrix");
     nb::gil_scoped_release release;
-    kw::take_all<T>(matrices, n, chosen.data(), n_chosen, shifts.data(), packed.data(), n_threads);
+    return kw::take_all<T>(matrices, n, chosen.data(), n_chosen, shifts.data(), packed.data(), n_threads);
 }
 
 void energies_all(const Given& K, Input<double, 2> V, Output<double, 1> out, int n_threads) {

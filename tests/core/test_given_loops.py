@@ -76,9 +76,21 @@ def test_energies_and_samples_of_matrices_as_they_are(rng, n, n_kernels, n_threa
     for dtype in DTYPES:
         shifts = rng.normal(size=(n_kernels, rows.size))
         packed = np.empty((n_kernels, rows.size * (rows.size + 1) // 2), dtype=dtype)
-        _core.take_all(matrices, rows.astype(np.uint64), shifts, packed, n_threads)
+        assert _core.take_all(matrices, rows.astype(np.uint64), shifts, packed, n_threads)
         few = [K[np.ix_(rows, rows)] for K in matrices]
         np.testing.assert_allclose(packed, packed_by_loop(few, dtype, shifts), rtol=1e-6, atol=1e-14)
+
+
+@pytest.mark.parametrize("what", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_sample_tells_of_entries_that_are_no_numbers(rng, dtype, what):
+    matrices, rows = random_grams(rng, 3, 30), np.array([2, 7, 20], dtype=np.uint64)
+    packed = np.empty((3, 6), dtype=dtype)
+    matrices[1][5, 5] = what  # of no sample
+    assert _core.take_all(matrices, rows, np.zeros((3, 3)), packed, 2)
+    matrices[1][20, 7] = what
+    assert not _core.take_all(matrices, rows, np.zeros((3, 3)), packed, 2)
+    assert not _core.take_all(matrices[:1], rows, np.full((1, 3), what), packed[:1], 1)
 
 
 @pytest.mark.parametrize("n", [1, 70, 300])

@@ -107,6 +107,7 @@ def test_a_start_is_looked_for_among_few_samples_if_there_are_many(monkeypatch):
     held = packed_bytes(8000, 10, 4) - lazy_bytes(8000, 10, 4)
     with_sample = lazy_bytes(8000, 10, 4)
     monkeypatch.setattr(memory, "WORTH", 10_000)
+    monkeypatch.setattr(memory, "EARLY", 10_000)
     assert packed_bytes(8000, 10, 4) - lazy_bytes(8000, 10, 4) == held
     assert with_sample - lazy_bytes(8000, 10, 4) == 10 * (1831 * 1832 // 2) * 4
 
@@ -116,7 +117,8 @@ def test_a_sample_takes_no_more_than_it_may():
         size = memory.sample_size(20_000, n_kernels)
         assert 300 <= size < 2500
         assert 0.98 * memory.SAMPLE <= n_kernels * size**2 / 2 * 8 <= memory.SAMPLE
-    assert memory.sample_size(20_000, 500) == 0
+    assert memory.sample_size(20_000, 500) == memory.sample_size(999, 600) == 0
+    assert memory.sample_size(999, 500) == 249
 
 
 def test_only_float32_rounds_beyond_double(matrices):

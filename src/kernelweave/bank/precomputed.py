@@ -283,12 +283,11 @@ class UncheckedSource(MatrixSource):
         if self._mended(seen, reports):
             super().combine_all(eta, shift, K, n_threads)
 
-    def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
-        super().take_all(rows, shifts, packed, n_threads)
-        with np.errstate(invalid="ignore", over="ignore"):
-            finite = np.isfinite(packed.sum())
+    def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> bool:
+        finite = super().take_all(rows, shifts, packed, n_threads)
         if not finite:
             self.check()
+        return finite
 
     def energies_all(self, V: Matrix, out: Vector, n_threads: int) -> None:
         self.check()

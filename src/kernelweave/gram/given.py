@@ -42,8 +42,8 @@ class MatrixSource(Bulk):
     def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
         _core.combine_all(self._matrices, np.ascontiguousarray(eta), shift, K, n_threads)
 
-    def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
-        _core.take_all(self._matrices, rows.astype(np.uint64), shifts, packed, n_threads)
+    def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> bool:
+        return _core.take_all(self._matrices, rows.astype(np.uint64), shifts, packed, n_threads)
 
     def energies_all(self, V: Matrix, out: Vector, n_threads: int) -> None:
         _core.energies_all(self._matrices, V, out, n_threads)

@@ -37,11 +37,12 @@ def lazy_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
 
 def sample_size(n_samples: int, n_kernels: int, one_in: int = ONE_IN, early: bool = True) -> int:
     """Return how many samples to look for a start among; 0 where that does not pay."""
-    if n_samples < WORTH:
-        pays = early and n_samples >= EARLY and n_kernels * n_samples**2 >= ENTRIES
-        return n_samples // ONE_IN if pays else 0
-    size = min(max(n_samples // one_in, FEWEST), int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
-    return size if size >= FEWEST else 0
+    many = n_samples >= WORTH
+    if not many and not (early and n_samples >= EARLY and n_kernels * n_samples**2 >= ENTRIES):
+        return 0
+    least = FEWEST if many else n_samples // ONE_IN
+    size = min(max(n_samples // one_in, least), int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
+    return size if size >= least else 0
 
 
 def _triangles(n_samples: int, n_kernels: int) -> int:

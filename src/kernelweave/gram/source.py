@@ -95,8 +95,11 @@ class Bulk(Source):
         """Set the lower triangle of K to Σ eta_m K_m[i, j] - shift[i] - shift[j]."""
 
     @abstractmethod
-    def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
-        """Write the triangles of its kernels between these samples alone, less their shifts; rows ascend."""
+    def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> bool:
+        """Write the triangles of its kernels between these samples alone, less their shifts; rows ascend.
+
+        Returns whether all entries are finite.
+        """
 
     @abstractmethod
     def energies_all(self, V: Matrix, out: Vector, n_threads: int) -> None:
