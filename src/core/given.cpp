@@ -147,6 +147,7 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
     parallel_for((K.size() + kFour - 1) / kFour, n_threads, [&](std::size_t group) {
         const std::size_t m = group * kFour;
         std::vector<double> tilt(n);
+        std::vector<T> nowhere((kFour - 1) * n);  // for matrices that fill up: no two may have one place
         for (std::size_t i = 0; i < n; ++i) {
             inspector.set_tilt(i, tilt.data());
             FourPlaces<T> places{};
@@ -155,7 +156,7 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
                 if (i + kAhead < n) fetch_ahead(K[k] + (i + kAhead) * n, n);
                 places.shift[r] = shifts + k * n;
                 places.own[r] = shifts[k * n + i];
-                places.out[r] = packed + k * triangle(n) + triangle(i);
+                places.out[r] = m + r < K.size() ? packed + k * triangle(n) + triangle(i) : nowhere.data() + (r - 1) * n;
             }
             inspector.read(m, i, tilt.data(), reports.data() + m, [&](FourRows& rows) {
                 inspect_and_pack(rows, tilt.data(), places, i + 1);
