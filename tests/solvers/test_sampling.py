@@ -23,7 +23,7 @@ from kernelweave.learners import (
 )
 from kernelweave.solvers import BlockDescent, Newton, Problem, guess
 from kernelweave.solvers.problem import Walk
-from kernelweave.solvers.sampling import ROUGH, spread
+from kernelweave.solvers.sampling import spread
 
 N, SIZE = 240, 60
 
@@ -60,7 +60,7 @@ def test_a_sample_stands_for_all(problem):
     one = replace(
         problem, bank=DenseGrams([K[few, few] for K in grams]), y=problem.y[few], weight=np.full(80, 3.0)
     )
-    expected = Newton(tol=ROUGH).run(one)
+    expected = Newton(tol=Newton.rough).run(one)
     np.testing.assert_allclose(eta, expected.eta, atol=1e-6)
 
 

@@ -32,9 +32,10 @@ class Solver(Part, ABC):
     holds_all: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 500
     # Among one in so many samples a start is looked for; whether in fewer samples already, as steps are dear;
-    # whether these are asked again on the way.
+    # to what gap, for their optimum is not that of all; whether these are asked again on the way.
     one_in: ClassVar[int] = 8
     starts_early: ClassVar[bool] = False
+    rough: ClassVar[float] = 3e-2
     asks_ahead: ClassVar[bool] = False
 
     tol: float | None = None

@@ -57,6 +57,7 @@ class BlockDescent(Solver):
 
     needs: ClassVar[type] = Reweights
     one_in: ClassVar[int] = 4
+    rough: ClassVar[float] = 4e-3
     asks_ahead: ClassVar[bool] = True
 
     relaxation: float = 0.0

@@ -13,9 +13,6 @@ from kernelweave.gram.protocol import Samples
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import LOOSEST, Problem, Progress
 
-# How far a walk over a sample is worth going: its optimum is not that of all samples.
-ROUGH = 2e-2
-
 
 @dataclass
 class Sample:
@@ -58,7 +55,7 @@ def guess(p: Problem, solver: Solver, size: int, progress: Progress | None = Non
         return None
     part = replace(p, bank=p.bank.sample(rows), y=y, weight=own)
     try:
-        found = replace(solver, tol=max(solver.tol or 0.0, ROUGH)).run(part, progress=progress)
+        found = replace(solver, tol=max(solver.tol or 0.0, solver.rough)).run(part, progress=progress)
     except (IndefiniteKernelError, np.linalg.LinAlgError):
         return None
     if found.stopped == "interrupted":
