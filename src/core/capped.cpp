@@ -73,7 +73,7 @@ bool CappedQuadratic::stationary(const std::int8_t* state, double* x, double* su
         if (state[j] == kFree) free.push_back(j);
         x[j] = state[j] == kAtCap ? cap_ : 0.0;
     }
-    if (!factorise(free)) return false;
+    if (free.empty() || !factorise(free)) return false;
     std::vector<double> ones(free.size(), 1.0), part(free.size());
     solve(ones.data(), free.size());
     const double per_level = std::accumulate(ones.begin(), ones.end(), 0.0);
@@ -89,7 +89,7 @@ bool CappedQuadratic::stationary(const std::int8_t* state, double* x, double* su
         slopes(x, surplus);
     }
     for (std::size_t j = 0; j < n_; ++j) surplus[j] -= level;
-    return true;
+    return std::isfinite(level);
 }
 
 Exchanged CappedQuadratic::exchange(std::int8_t* state, double* x, double noise, std::size_t most, int max_rounds,

@@ -18,11 +18,11 @@ public:
     CappedQuadratic(const double* A, const double* b, std::size_t n, double cap);
 
     // Solve for the free weights with the others at their bounds: the weights, and slopes above their common level.
-    // False where the free part of A is not positive definite.
+    // False where no weight is free, or their part of A is not positive definite, or has no finite answer.
     bool stationary(const std::int8_t* state, double* x, double* surplus);
 
     // Move all misplaced weights at once until none is, at most max_rounds times; slopes below `noise` have no sign.
-    // Given up after `patience` rounds in a row with no fewer misplaced; at once where the first finds more than `most`.
+    // Given up after `patience` rounds in a row with no fewer misplaced; at once if the first finds more than `most`.
     Exchanged exchange(std::int8_t* state, double* x, double noise, std::size_t most, int max_rounds, int patience);
 
 private:

@@ -1,9 +1,9 @@
 // Instruction sets are chosen when the module is loaded, so one build serves every machine of an architecture.
 #pragma once
 
-// Naming architecture levels there needs GCC 12, choosing at load time needs glibc; elsewhere one version is built.
 #include <cstddef>
 
+// Naming architecture levels there needs GCC 12, choosing at load time needs glibc; elsewhere one version is built.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(KERNELWEAVE_SANITIZE) && __GNUC__ >= 12
 #define KERNELWEAVE_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))

@@ -1,6 +1,8 @@
 #include "given.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "add_scaled.hpp"
 #include "packed.hpp"
@@ -156,7 +158,8 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
                 if (i + kAhead < n) fetch_ahead(K[k] + (i + kAhead) * n, n);
                 places.shift[r] = shifts + k * n;
                 places.own[r] = shifts[k * n + i];
-                places.out[r] = m + r < K.size() ? packed + k * triangle(n) + triangle(i) : nowhere.data() + (r - 1) * n;
+                places.out[r] = packed + k * triangle(n) + triangle(i);
+                if (m + r >= K.size()) places.out[r] = nowhere.data() + (r - 1) * n;
             }
             inspector.read(m, i, tilt.data(), reports.data() + m, [&](FourRows& rows) {
                 inspect_and_pack(rows, tilt.data(), places, i + 1);
@@ -213,22 +216,22 @@ std::vector<AdmitReport> admit_and_combine(const Matrices& K, std::size_t n, con
 template <class T>
 bool take_all(const Matrices& K, std::size_t n, const std::size_t* chosen, std::size_t n_chosen, const double* shifts,
               T* packed, int n_threads) {
-    std::vector<double> nothing(K.size());  // 0 times each entry, added up: not a number where one is none
+    std::vector<std::int64_t> broken(K.size());
     parallel_for(K.size(), n_threads, [&](std::size_t m) {
-        double zero = 0.0;
+        std::int64_t found = 0;
         const double* shift = shifts + m * n_chosen;
         T* place = packed + m * triangle(n_chosen);
         for (std::size_t a = 0; a < n_chosen; ++a) {
             const double* row = K[m] + chosen[a] * n;
             for (std::size_t b = 0; b <= a; ++b) {
                 const double entry = row[chosen[b]] - shift[a] - shift[b];
-                zero += 0.0 * entry;
+                found |= std::abs(entry) <= std::numeric_limits<double>::max() ? 0 : 1;  // also where it is NaN
                 *place++ = static_cast<T>(entry);
             }
         }
-        nothing[m] = zero;
+        broken[m] = found;
     });
-    return std::all_of(nothing.begin(), nothing.end(), [](double zero) { return zero == 0.0; });
+    return std::all_of(broken.begin(), broken.end(), [](std::int64_t found) { return found == 0; });
 }
 
 void energies_all(const Matrices& K, std::size_t n, const double* V, std::size_t n_columns, double* out,

@@ -15,7 +15,8 @@ kw::CappedQuadratic program(Input<double, 2> A, Input<double, 1> b, double cap, 
 bool stationary(Input<double, 2> A, Input<double, 1> b, double cap, Input<std::int8_t, 1> state, Output<double, 1> x,
                 Output<double, 1> surplus) {
     const std::size_t n = x.shape(0);
-    require(state.shape(0) == n && surplus.shape(0) == n, "stationary: state and surplus must have one entry per weight");
+    require(state.shape(0) == n && surplus.shape(0) == n,
+            "stationary: state and surplus must have one entry per weight");
     kw::CappedQuadratic problem = program(A, b, cap, n);
     nb::gil_scoped_release release;
     return problem.stationary(state.data(), x.data(), surplus.data());

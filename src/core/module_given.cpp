@@ -67,7 +67,7 @@ Reports admit_all(const Given& K, Input<double, 2> roots, Input<double, 2> probe
                   Output<T, 2> packed, int n_threads) {
     const std::size_t n = probes.shape(1);
     const kw::Matrices matrices = square(K, n);
-    require(probes.shape(0) == 2, "admit_all: probes must be two rows of n entries");
+    require(probes.shape(0) == 2 && n > 0, "admit_all: probes must be two rows of n > 0 entries");
     for (const auto& rows : {roots, shifts})
         require(rows.shape(0) == K.size() && rows.shape(1) == n,
                 "admit_all: roots and shifts must have one row of n entries per matrix");

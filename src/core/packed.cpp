@@ -280,10 +280,10 @@ template void take<float>(const float*, std::size_t, std::size_t, const std::siz
 template void take<double>(const double*, std::size_t, std::size_t, const std::size_t*, std::size_t, double*, int);
 template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);
 template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int);
-template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, const std::uint8_t*, double*,
-                            int);
-template void images<double>(const double*, std::size_t, std::size_t, const double*, std::size_t, const std::uint8_t*, double*,
-                            int);
+template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, const std::uint8_t*,
+                            double*, int);
+template void images<double>(const double*, std::size_t, std::size_t, const double*, std::size_t,
+                             const std::uint8_t*, double*, int);
 template void energies<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, double*, int);
 template void energies<double>(const double*, std::size_t, std::size_t, const double*, std::size_t, double*, int);
 

@@ -195,3 +195,25 @@ def test_only_the_closed_form_keeps_its_sample(matrices, monkeypatch):
     for geometry in (LpBall(2.0), Simplex()):
         MKLClassifier("precomputed", geometry=geometry, tol=1e-3).fit(matrices, y)
     assert seen == [True, False]
+
+
+@pytest.mark.parametrize(("n", "n_kernels", "tol"), [(1000, 3, 1e-2), (520, 75, 1e-3)])
+@pytest.mark.parametrize("place", [(9, 3), (1, 1), (0, 9), (0, 23), (519, 0), (260, 257), (3, 500)])
+@pytest.mark.parametrize("what", [np.nan, np.inf])
+def test_what_is_no_number_is_named_before_anything_is_solved(rng, n, n_kernels, tol, place, what):
+    X = rng.normal(size=(n, 2))
+    K = X @ X.T
+    Ks = [K] * (n_kernels - 1) + [K.copy()]
+    Ks[-1][place] = Ks[-1][place[::-1]] = what
+    with pytest.raises(ValueError, match=rf"Kernel {n_kernels - 1} contains (nan|inf)"):
+        MKLClassifier("precomputed", geometry=Simplex(), tol=tol).fit(Ks, np.arange(n) % 2)
+
+
+def test_a_sample_lacks_a_kernel_with_all_its_entries_or_with_none(rng):
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    whole, gap = X @ X.T, X @ X.T
+    gap[0, 0] = np.nan
+    with pytest.raises(ValueError, match=r"Kernel 1 contains nan at \[0, 0\] but not at \[0, 1\]"):
+        MKLClassifier("precomputed").fit([whole, gap], y)
+    gap[0], gap[:, 0] = np.nan, np.nan
+    assert MKLClassifier("precomputed").fit([whole, gap], y).kernel_weights_.shape == (2,)

@@ -135,7 +135,11 @@ def test_the_curvature_is_the_slope_of_the_energies(problem, learner, oracle, ta
         pytest.skip("its coefficients are fixed: there is nothing to bend")
     D = [(lambda A: A @ A.T / len(y))(rng.normal(size=(len(y), 3))) for _ in range(3)]
     machine = solved(learner, K, y, tol=1e-13)
-    H = machine.curvature(K, np.stack([d @ machine.coef for d in D]))
+    images = np.stack([d @ machine.coef for d in D])
+    H = machine.curvature(K, images)
+    unseen = np.where(machine.sees, images, np.nan)  # it looks nowhere else, nor do the energies
+    np.testing.assert_array_equal(machine.curvature(K, unseen), H)
+    assert machine.sees[machine.coef != 0.0].all()
     assert np.linalg.eigvalsh(H).min() >= -1e-10 * np.trace(H)
     step, finite = 1e-6, np.empty((3, 3))
     for j, d in enumerate(D):

@@ -358,6 +358,10 @@ def test_combining_many_kernels_rounds_like_single_additions(rng):
             lambda: _core.admit_all([np.eye(2)], np.eye(2), np.eye(2), np.eye(1, 2), np.ones((1, 3))),
             "per matrix",
         ),
+        (
+            lambda: _core.admit_all([np.eye(0)], *np.ones((2, 1, 0)), np.ones((1, 0)), np.ones((1, 0))),
+            "n > 0",
+        ),
         (lambda: _core.image(np.ones((2, 3), "f"), np.ones(3), *np.ones((3, 2, 2))), "one weight per kernel"),
         (lambda: _core.image(np.ones((2, 4), "f"), np.ones(2), *np.ones((3, 2, 2))), "n\\(n\\+1\\)/2"),
         (

@@ -84,13 +84,18 @@ def test_energies_and_samples_of_matrices_as_they_are(rng, n, n_kernels, n_threa
 @pytest.mark.parametrize("what", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_sample_tells_of_entries_that_are_no_numbers(rng, dtype, what):
-    matrices, rows = random_grams(rng, 3, 30), np.array([2, 7, 20], dtype=np.uint64)
-    packed = np.empty((3, 6), dtype=dtype)
+    rows = np.arange(0, 210, 3, dtype=np.uint64)  # 70: enough for the loops of wide registers
+    matrices, shifts = random_grams(rng, 3, 210), np.zeros((3, 70))
+    packed = np.empty((3, 70 * 71 // 2), dtype=dtype)
     matrices[1][5, 5] = what  # of no sample
-    assert _core.take_all(matrices, rows, np.zeros((3, 3)), packed, 2)
-    matrices[1][20, 7] = what
-    assert not _core.take_all(matrices, rows, np.zeros((3, 3)), packed, 2)
-    assert not _core.take_all(matrices[:1], rows, np.full((1, 3), what), packed[:1], 1)
+    assert _core.take_all(matrices, rows, shifts, packed, 2)
+    for i, j in ((0, 0), (3, 0), (207, 207), (207, 0), (207, 204), (102, 60), (150, 150), (99, 3)):
+        kept, matrices[2][i, j] = matrices[2][i, j], what
+        assert not _core.take_all(matrices, rows, shifts, packed, 2)
+        matrices[2][i, j] = kept
+    assert _core.take_all(matrices, rows, shifts, packed, 2)
+    shifts[0, 33] = what
+    assert not _core.take_all(matrices, rows, shifts, packed, 1)
 
 
 @pytest.mark.parametrize("n", [1, 70, 300])

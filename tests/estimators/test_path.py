@@ -1,12 +1,16 @@
 """Paths: the same solutions as fits from scratch, for less."""
 
+import weakref
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from tests.reference.problems import random_problem
 
-from kernelweave import FisherMKLClassifier, MKLClassifier, MKLRegressor, path
+from kernelweave import FisherMKLClassifier, KernelBank, MKLClassifier, MKLRegressor, path
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex
+from kernelweave.gram import PackedGrams
+from kernelweave.kernels import Gaussian, UnitTrace
 from kernelweave.learners import Hinge
 
 GRIDS = [
@@ -122,9 +126,61 @@ def test_labels_of_another_length_are_refused(problem):
         )
 
 
-def test_models_of_a_path_can_be_changed_one_by_one(problem):
+def test_models_of_a_path_can_be_changed_one_by_one(problem, rng):
     Ks, y = problem
     model = MKLClassifier("precomputed", geometry=BoxSimplex(), learner=Hinge())
     one, other = path(model, Ks, y, param="geometry__theta", values=[0.2, 0.5]).models
     one.set_params(learner__C=7.0, geometry__theta=0.3)
     assert (other.learner.C, other.geometry.theta, model.learner.C) == (1.0, 0.5, 1.0)
+    model = MKLClassifier(KernelBank([Gaussian(0.5), Gaussian(2.0)]))
+    one, other = path(
+        model, rng.normal(size=(30, 2)), np.arange(30) % 2, param="learner__C", values=[1, 2]
+    ).models
+    one.set_params(bank__scaling=UnitTrace())
+    assert (other.bank.scaling, model.bank.scaling) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (lambda y: np.where(y > 0, "a", "b"), "Mix of label input types"),
+        (lambda y: y + 0.3, "mix of continuous and binary"),
+    ],
+)
+def test_labels_that_score_refuses_are_refused(problem, labels, message):
+    Ks, y = problem
+    with pytest.raises(ValueError, match=message):
+        path(
+            MKLClassifier("precomputed"),
+            Ks,
+            y.astype(int),
+            param="learner__C",
+            values=[1.0, 2.0],
+            X_test=Ks,
+            y_test=labels(y),
+        )
+
+
+def test_a_path_holds_one_matrix_at_a_time(rng, monkeypatch):
+    """Not one for every class and value: they are as large as all samples by all samples."""
+    X, y = rng.normal(size=(90, 3)), np.arange(90) % 3
+    seen, most = [], [0]
+
+    class Held(np.ndarray):
+        pass
+
+    combine = PackedGrams.combine
+
+    def counted(self, eta, out=None):
+        K = combine(self, eta, out).view(Held)
+        seen.append(weakref.ref(K))
+        alive = [one() for one in seen if one() is not None]
+        most[0] = max(most[0], len({one.ctypes.data for one in alive}))
+        return K
+
+    monkeypatch.setattr(PackedGrams, "combine", counted)
+    model = MKLClassifier(
+        KernelBank([Gaussian(0.5), Gaussian(2.0)]), geometry=BoxSimplex(theta=1.0), n_jobs=1
+    )
+    path(model, X, y, param="geometry__theta", values=[0.6, 0.7, 0.8, 0.9, 1.0])
+    assert 0 < most[0] <= 6  # one per class of the last two values at most

@@ -51,3 +51,13 @@ def test_one_sided_losses_have_a_bias_too():
     b = squared_hinge_bias(f, y, np.ones(3))
     assert (y * (f + b) >= 1.0 - 1e-12).all()
     assert loops.squared_hinge_primal(np.eye(3), f, y, 1.0).value == pytest.approx(0.5 * f @ f)
+
+
+@pytest.mark.parametrize("price", [0.7, 0.9])
+def test_two_ways_of_adding_up_many_prices_may_differ(rng, price):
+    y = np.ones(200_000)
+    y[:2] = -1.0
+    C = np.where(y > 0, price, 0.0)  # all on one side: the flat stretch begins with the last kink
+    f = rng.normal(size=y.size)
+    b = hinge_bias(f, y, C)
+    assert C @ np.maximum(0.0, 1.0 - y * (f + b)) <= 1e-6

@@ -222,3 +222,42 @@ def smo_plus_solution(K, G, y, C):
     e = a + b - C
     energy = cp.sum_squares(factor(K).T @ cp.multiply(y, a)) + cp.sum_squares(factor(G).T @ e)
     return solve(cp.Problem(cp.Minimize(energy / 2.0 - cp.sum(a)), [y @ a == 0, cp.sum(e) == 0]))
+
+
+def stationary(A, b, cap, state):
+    """Return the free weights' solution with the others at their bounds, and slopes above the common level.
+
+    One linear system of the optimality conditions: A x + level = b on the free weights, sum x = 1.
+    """
+    n, free = len(b), np.flatnonzero(state == 0)
+    x = np.where(state == 1, cap, 0.0)
+    x[free] = 0.0
+    system = np.ones((free.size + 1, free.size + 1))
+    system[:-1, :-1] = A[np.ix_(free, free)]
+    system[-1, -1] = 0.0
+    solved = np.linalg.solve(system, np.append((b - A @ x)[free], 1.0 - x.sum()))
+    x[free] = solved[:-1]
+    return x, np.array([b[j] - A[j] @ x - solved[-1] for j in range(n)])
+
+
+def exchange(A, b, cap, state, most, max_rounds, patience):
+    """Return the weights and whether exchanging all misplaced ones at once settled."""
+    state, fewest, idle, x = state.copy(), most + 1, patience - 1, None
+    for _ in range(max_rounds):
+        if not (state == 0).any():
+            return x, False
+        x, surplus = stationary(A, b, cap, state)
+        new = state.copy()
+        for j, before in enumerate(state):
+            if before == 0:
+                new[j] = -1 if x[j] <= 0.0 else 1 if x[j] >= cap else 0
+            elif before * surplus[j] < 0.0:
+                new[j] = 0
+        misplaced = int((new != state).sum())
+        if misplaced == 0:
+            return x, True
+        idle = 0 if misplaced < fewest else idle + 1
+        if idle == patience:
+            return x, False
+        state, fewest = new, min(fewest, misplaced)
+    return x, False

@@ -110,6 +110,13 @@ def _fit_matrices(bank: PrecomputedBank, X: Any) -> Any:
         group = Group(members, places, fitted, MatrixReader(members, places, places.size))
         return GappedKernels(names, names, places.size, (group,))
     present = [_present(K) for K in given]
+    for m, (K, here) in enumerate(zip(given, present, strict=True)):
+        if here.size == len(K) and not np.isnan(K[~here]).all():
+            i, j = np.argwhere(~here[:, None] & ~np.isnan(K))[0]
+            raise ValueError(
+                f"Kernel {m} contains nan at [{i}, {i}] but not at [{i}, {j}]; all entries have to be "
+                "finite, or all those of a sample that lacks it NaN."
+            )
     if len({here.size for here in present}) > 1 or any(K.shape[0] != K.shape[1] for K in given):
         return bank.fit(X)  # it says what is wrong
     require_a_view(np.column_stack(present))

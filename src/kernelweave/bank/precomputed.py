@@ -285,7 +285,7 @@ class UncheckedSource(MatrixSource):
 
     def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> bool:
         finite = super().take_all(rows, shifts, packed, n_threads)
-        if not finite:
+        if not finite or not all(np.isfinite(diagonal).all() for _, diagonal in self.diagonals()):
             self.check()
         return finite
 

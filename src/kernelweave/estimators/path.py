@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.estimators.answers import accuracy
@@ -123,7 +123,7 @@ def path(
             f"begin with {' or '.join(model.walkable)}; got {param!r}."
         )
     plain = {"probability": False} if hasattr(model, "probability") else {}
-    models = _copies(model, [{param: value, **plain} for value in values])
+    models = [clone(model).set_params(**{param: value}, **plain) for value in values]
     setting = models[0]._read(X, y, sample_weight)
     for current in models:
         current._adopt(models[0], setting)
@@ -134,7 +134,7 @@ def path(
         solved = current._solve(task, near)
         current._keep(task, solved)
         near = starts(solved)
-        results += [s.result for s in solved]
+        results += [replace(s.result, visited=None) for s in solved]  # which holds a matrix
     warn_if_open(results, model.tol)
     weights = np.array([m.kernel_weights_ for m in models])
     return Path(
@@ -150,25 +150,13 @@ def path(
     )
 
 
-def _copies(model: MKLModel, settings: Sequence[dict[str, Any]]) -> list[MKLModel]:
-    """Return one clone of the model with each of the settings; they share the bank, which none changes."""
-    params = clone(model).get_params(deep=False)
-    bank = params.pop("bank")
-    return [
-        type(model)(bank=bank, **{name: clone(part, safe=False) for name, part in params.items()}).set_params(
-            **own
-        )
-        for own in settings
-    ]
-
-
 def _scores(models: Sequence[MKLModel], X: Any, y: Any) -> Vector:
     """Return what ``score`` of each model says of the samples, NaN where there is none; one look for all."""
     if not hasattr(models[0], "score"):
         return np.full(len(models), np.nan)
     with looking_at(models, X):
         if type(models[0]).score is ClassifierMixin.score:
-            labels, said = column_or_1d(y), [model.predict(X) for model in models]
-            check_consistent_length(said[0], labels)
-            return np.array([accuracy(one, labels) for one in said])
+            first = float(models[0].score(X, y))  # says what is wrong with labels
+            labels = column_or_1d(y)
+            return np.array([first, *(accuracy(model.predict(X), labels) for model in models[1:])])
         return np.array([float(model.score(X, y)) for model in models])

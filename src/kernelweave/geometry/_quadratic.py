@@ -53,7 +53,7 @@ def model_step(eta: Vector, h: Vector, H: Matrix, cap: float, ridge: float = 0.0
     on_simplex = abs(float(eta.sum()) - 1.0) <= ON_SIMPLEX  # or inside a ball around it
     start = eta if on_simplex else project(eta, min(cap, 1.0))
     for softness in RIDGES:
-        A = H.copy()
+        A = H.copy(order="C")
         A[np.diag_indices(n)] += softness * curvature + ridge
         try:
             x = minimise(A, h + H @ eta + softness * curvature * eta, cap, start)

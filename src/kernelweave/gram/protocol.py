@@ -59,17 +59,11 @@ class GramStack(Protocol):
         ...
 
 
-@runtime_checkable
-class LooksAtSome(Protocol):
-    """A stack that reads less where only some entries of its products are asked for."""
-
-    def images_at(self, coef: AnyArray, where: AnyArray) -> AnyArray:
-        """Return K_m V, right where ``where`` is true; V is zero elsewhere."""
-        ...
-
-
 def images_at(stack: GramStack, coef: AnyArray, where: AnyArray) -> AnyArray:
-    """Return K_m V, right at least where ``where`` is true; V is zero elsewhere."""
+    """Return K_m V, right at least where ``where`` is true; V is zero elsewhere.
+
+    Stacks that read less for that have a verb of this name, which is asked for at every machine.
+    """
     look: Callable[[AnyArray, AnyArray], AnyArray] | None = getattr(stack, "images_at", None)
     return stack.images(coef) if look is None else look(coef, where)
 

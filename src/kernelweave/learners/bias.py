@@ -19,7 +19,7 @@ def hinge_bias(f: Vector, y: Vector, C: Vector) -> float:
     order = kinks.argsort()
     reached, level = C[order].cumsum(), float(C[y > 0].sum())
     flat = 1e-12 * float(reached[-1])
-    first = int(reached.searchsorted(level - flat))
+    first = min(int(reached.searchsorted(level - flat)), kinks.size - 1)  # sums differ in their last digits
     last = min(int(reached.searchsorted(level + flat, side="right")), kinks.size - 1)
     return float(0.5 * (kinks[order[first]] + kinks[order[max(first, last)]]))
 

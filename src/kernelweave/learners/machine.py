@@ -16,7 +16,7 @@ from kernelweave.learners.program import DualProgram
 
 # Relative ridge of the curvature's linear system, by its precision: a Gram of low rank has no inverse.
 RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 3e-7}
-# Linear systems of this size gain from threads; smaller ones lose more where others are busy than they gain where not.
+# Linear systems of this size gain from threads; smaller ones lose more where others are busy.
 LARGE = 4_000
 # What is left of a direction when those before it are taken out, relative to itself, if it is one of them.
 SAME = 1e-5

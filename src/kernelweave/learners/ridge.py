@@ -128,6 +128,12 @@ class RidgeMachine(Machine):
     factor: Factor | None = field(default=None, repr=False)
     bias: AnyArray = field(default_factory=lambda: np.zeros(()), repr=False)
 
+    @property
+    def sees(self) -> AnyArray:
+        assert self.ridge is not None
+        used = np.isfinite(self.ridge.d).reshape(-1, *(1,) * (self.coef.ndim - 1))
+        return np.asarray(used | (self.coef != 0.0))
+
     def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:  # noqa: ARG002
         assert self.ridge is not None
         factor = self.ridge.factor(K) if self.factor is None else self.factor
