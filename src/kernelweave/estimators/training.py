@@ -221,7 +221,7 @@ def reason(stopped: str, n_iter: int) -> str:
     """Return in words why a walk stopped above its tolerance, and what to do."""
     return {
         "max_iter": f"max_iter={n_iter} is reached; raise max_iter or tol",
-        "stalled": "no further descent was found; raise tol, or scale the kernels to similar size",
+        "stalled": "no further descent was found; raise tol, lower C, or scale the kernels to similar size",
         "rounding": "rounding hides the rest; raise tol, scale the kernels, or avoid dtype='float32'",
         "interrupted": "it was interrupted; the best weights so far are kept",
     }[stopped]

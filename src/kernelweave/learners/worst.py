@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
@@ -12,6 +14,14 @@ from kernelweave.learners.protocol import Learner
 LARGEST = 0.1
 
 
+class Worst(NamedTuple):
+    """A primal value, the multiple of the coefficients that has it, and the machine with its intercept."""
+
+    value: float
+    scale: float
+    machine: Machine
+
+
 def worst_primal(
     learner: Learner,
     f: AnyArray,
@@ -20,7 +30,7 @@ def worst_primal(
     y: AnyArray,
     weight: Vector | None = None,
     enough: float = -np.inf,
-) -> tuple[float, float]:
+) -> Worst:
     """Return a value that some multiple of the coefficients does not exceed, and which, if K v is near f.
 
     It may be within ``reach`` of it, entry by entry. Where the loss falls with the margin y f, the worst is
@@ -30,20 +40,20 @@ def worst_primal(
     """
     if not getattr(learner, "falls_with_margin", False):
         machine = learner.measure(f, coef, y, weight)
-        return machine.primal + machine.growth(reach), 1.0
+        return Worst(machine.primal + machine.growth(reach), 1.0, machine)
     quadratic = float(np.vdot(coef, f) + np.vdot(np.abs(coef), reach))
     least, used = f - reach * y, reach[coef != 0.0]
     plain = learner.measure(least, coef, y, weight)
-    values = [(0.5 * quadratic + plain.loss, 1.0)]
-    if values[0][0] <= enough:
+    values = [Worst(0.5 * quadratic + plain.loss, 1.0, plain)]
+    if values[0].value <= enough:
         return values[0]
     off, inside = float(used.max(initial=0.0)), _inside(plain, least, y)
     for share in {float(np.median(used)) if used.size else 0.0, off, off + 0.5 * inside, off + inside}:
         if 0.0 < share < LARGEST:
             scale = 1.0 / (1.0 - share)
             machine = learner.measure(scale * least, scale * coef, y, weight)
-            values.append((0.5 * scale**2 * quadratic + machine.loss, scale))
-    return min(values)
+            values.append(Worst(0.5 * scale**2 * quadratic + machine.loss, scale, machine))
+    return min(values, key=lambda one: one.value)
 
 
 def _inside(machine: Machine, f: AnyArray, y: AnyArray) -> float:

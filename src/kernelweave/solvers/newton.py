@@ -36,6 +36,7 @@ FEW, ALIKE = 3, 0.05
 LEAST = -0.5
 # Energies below this share of the largest are as good as none.
 NOTHING = 1e-12
+TINY = float(np.finfo(float).tiny)
 # Steps without gain before another way is tried.
 PATIENCE = 3
 
@@ -131,7 +132,7 @@ def _damped(H: Matrix, damping: float) -> Matrix:
 
 def _steepness(H: Matrix, point: Point) -> float:
     """Return the power by which energies fall as all weights grow: 2 for hard margins, 0 if they stay."""
-    return float(point.eta @ H @ point.eta) / max(float(point.eta @ point.h), np.finfo(float).tiny)
+    return float(point.eta @ H @ point.eta) / max(float(point.eta @ point.h), TINY)
 
 
 def _straightened(H: Matrix, point: Point, geometry: WeightGeometry) -> Matrix:

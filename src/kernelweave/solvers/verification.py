@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Protocol
 
@@ -63,10 +64,12 @@ def _worst(
 ) -> tuple[Machine, float]:
     """Return the machine of the multiple of the coefficients that is best at worst, and its value then.
 
+    Its intercept is the one of the worst: the best one for f may do worse for the kernels themselves.
     Multiples are tried as long as the value is above ``enough``.
     """
-    worst, scale = worst_primal(p.learner, f, reach, coef, p.y, p.weight, enough)
-    return p.learner.measure(scale * f, scale * coef, p.y, p.weight), worst
+    worst, scale, then = worst_primal(p.learner, f, reach, coef, p.y, p.weight, enough)
+    machine = p.learner.measure(scale * f, scale * coef, p.y, p.weight)
+    return replace(machine, intercept=then.intercept, margin=then.margin, scale=then.scale), worst
 
 
 def _read_again(p: Problem, exact: ExactGrams, result: Result) -> tuple[Machine, float]:
