@@ -5,8 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Callable
-from pathlib import Path
 
+from benchmarks import resident
 from kernelweave.gram.scratch import forget
 
 # Threads of BLAS keep a core busy for a while after their last call: the next contestant shall not pay.
@@ -45,14 +45,4 @@ def peak_megabytes(call: Callable[[], object]) -> float:
 def raised_megabytes(call: Callable[[], object]) -> float:
     """Return how far a call raises the memory of this process above where it stands."""
     forget()  # what an earlier fit has left counts
-    Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts from here
-    before = _kilobytes("VmRSS")
-    call()
-    return (_kilobytes("VmHWM") - before) / 1e3
-
-
-def _kilobytes(name: str) -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(name):
-            return float(line.split()[1])
-    return float("nan")
+    return resident.raised_megabytes(call)

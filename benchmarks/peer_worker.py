@@ -2,12 +2,12 @@
 
 import contextlib
 import json
-import resource
 import sys
 import time
 import warnings
 
 import numpy as np
+from resident import raised_megabytes
 
 
 def easy_mkl(K, y):
@@ -34,23 +34,26 @@ def himalaya_gradient(K, y):
     return lambda: solve_multiple_kernel_ridge_hyper_gradient(K, y[:, None], **options)
 
 
+def quiet(call):
+    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        call()
+
+
 def main():
     name, path, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
     problem = np.load(path)
     call = {"EasyMKL": easy_mkl, "himalaya": himalaya, "himalaya-gradient": himalaya_gradient}[name](
         problem["K"], problem["y"]
     )
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    grown = raised_megabytes(lambda: quiet(call))
     best = float("inf")
-    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for _ in range(rounds):
-            start = time.perf_counter()
-            call()
-            best = min(best, time.perf_counter() - start)
-            if best > 20.0:
-                break
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
+    for _ in range(rounds):
+        start = time.perf_counter()
+        quiet(call)
+        best = min(best, time.perf_counter() - start)
+        if best > 20.0:
+            break
     print(json.dumps({"seconds": best, "megabytes": grown}))
 
 

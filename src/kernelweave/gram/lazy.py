@@ -14,7 +14,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.adding import AddingGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.rounding import of_image
-from kernelweave.gram.source import Source, centring, diagonals, in_bulk, largest_entries, renumbered
+from kernelweave.gram.source import Bulk, Source, centring, diagonals, in_bulk, largest_entries, renumbered
 
 # Entries are summed as they are, before centring: where they have a large part in common, and samples come
 # class by class, partial sums outgrow the whole, and rounding with them; so many times per sample.
@@ -65,6 +65,11 @@ class LazyGrams(AddingGrams):
     def sizes(self) -> Vector:
         return largest_entries(self.sources, self.n_kernels) if self._sizes is None else self._sizes
 
+    @cached_property
+    def _bulk(self) -> list[Bulk]:
+        """The source that does whole passes itself; it is alone, for it holds every kernel."""
+        return in_bulk(self.sources)[1]
+
     @property
     def errors(self) -> Vector:
         return np.asarray(max(1.0, PARTIAL_SUMS * self.n_samples) * super().errors)
@@ -103,8 +108,8 @@ class LazyGrams(AddingGrams):
 
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         self._last.__dict__.clear()  # what is being overwritten is no sum of anything
-        bulk = in_bulk(self.sources)[1]
-        if bulk:  # it is alone, for it holds every kernel
+        bulk = self._bulk
+        if bulk:
             K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out
             bulk[0].combine_all(eta, eta @ self.shifts, K, self.n_threads)
             _core.mirror(K, self.n_threads)
@@ -130,8 +135,8 @@ class LazyGrams(AddingGrams):
     def image(self, eta: Vector, coef: AnyArray) -> AnyArray:
         """Return K(eta) V from the kernels with weight alone; K(eta) itself is not held."""
         V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
-        bulk = in_bulk(self.sources)[1]
-        if bulk:  # it is alone, for it holds every kernel
+        bulk = self._bulk
+        if bulk:
             out = np.empty(V.shape)
             bulk[0].image_all(eta, V, out, self.n_threads)
         else:
@@ -185,8 +190,8 @@ class LazyGrams(AddingGrams):
         size, shifts = rows.size, self.shifts.take(rows, axis=1)
         packed = np.empty((self.n_kernels, size * (size + 1) // 2), dtype=self.dtype)
         found = np.empty((self.n_kernels, size))
-        bulk = in_bulk(self.sources)[1]
-        if bulk:  # it is alone, for it holds every kernel
+        bulk = self._bulk
+        if bulk:
             bulk[0].take_all(rows, shifts, packed, self.n_threads)
             found = diagonals(bulk, self.n_kernels, self.n_samples).take(rows, axis=1)
 
@@ -202,8 +207,8 @@ class LazyGrams(AddingGrams):
         return PackedGrams(packed, shifts, self.sizes, roots, self.centred, self.n_threads)
 
     def energies(self, coef: AnyArray) -> Vector:
-        bulk = in_bulk(self.sources)[1]
-        if bulk:  # it is alone, for it holds every kernel
+        bulk = self._bulk
+        if bulk:
             V, h = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T), np.empty(self.n_kernels)
             bulk[0].energies_all(V, h, self.n_threads)
             return np.asarray(h - (self.shifts @ V.T) @ V.sum(axis=1))
