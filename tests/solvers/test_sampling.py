@@ -220,3 +220,21 @@ def test_an_interrupt_leaves_a_model_of_every_class(rng, large_enough, monkeypat
     assert fired
     assert model.kernel_weights_.shape == (3, 8)
     assert np.isfinite(model.decision_function(grams)).all()
+
+
+@pytest.mark.parametrize(
+    ("geometry", "looks"),
+    [(Simplex(), True), (BoxSimplex(theta=0.5), True), (BoxSimplex(nu=0.3), False), (LpBall(2.0), False)],
+    ids=repr,
+)
+def test_few_samples_are_asked_where_few_kernels_may_be_left(rng, monkeypatch, geometry, looks):
+    asked = []
+    monkeypatch.setattr(training, "guess", lambda p, solver, size, progress: asked.append(size))
+    monkeypatch.setattr(of_memory, "EARLY", 40)
+    monkeypatch.setattr(of_memory, "ENTRIES", 1)
+    X = rng.normal(size=(60, 20))
+    grams = [np.outer(x, x) for x in X.T]
+    problem = Problem(DenseGrams(grams, centre=True), np.sign(X[:, 0]), Hinge(), geometry)
+    training.first_guess(problem, Newton(tol=1e-3), lambda record: None)
+    training.first_guess(problem, BlockDescent(tol=1e-3), lambda record: None)
+    assert asked == [15 if looks else 0, 0]

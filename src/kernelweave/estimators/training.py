@@ -39,6 +39,8 @@ ROOM_FOR_ROUNDING = 2e-5
 LOOSE = 5e-4
 # More kernels than this are not put into one quadratic model, unless so few of them must be used.
 MANY_KERNELS, FEW_KERNELS = 1000, 100
+# A geometry selects if it can do with one kernel in so many.
+SELECTS = 10
 # Share of the outer tolerance that machines solved from a good start are asked for.
 SHARP = 0.1
 # A machine known to this relative gap need not be solved again.
@@ -89,8 +91,14 @@ def choose(geometry: WeightGeometry, n_kernels: int, tol: float) -> Solver:
 def first_guess(problem: Problem, solver: Solver, progress: Progress) -> Sample | None:
     """Return the problem on some of the samples, solved; None where too few for that to pay."""
     bank = problem.bank
-    size = sample_size(bank.n_samples, bank.n_kernels, solver.one_in, solver.starts_early)
+    early = solver.starts_early and _selects(problem.geometry, bank.n_kernels)
+    size = sample_size(bank.n_samples, bank.n_kernels, solver.one_in, early)
     return guess(problem, solver, size, progress)
+
+
+def _selects(geometry: WeightGeometry, n_kernels: int) -> bool:
+    """Tell whether most kernels may end without weight: a long way from the even weights."""
+    return isinstance(geometry, Restricts) and SELECTS * geometry.fewest(n_kernels) <= n_kernels
 
 
 def train(

@@ -13,7 +13,7 @@ ROWS = 32 << 20
 # From this many samples on a start is looked for among some of them: at most one in so many, at least so
 # many, as long as their kernels take no more than this.
 WORTH, ONE_IN, FEWEST, SAMPLE = 1000, 4, 300, 128 << 20
-# Where machines are dear, from this many samples on already, if their kernels have so many entries.
+# Where the way is long, from this many samples on already, if their kernels have so many entries.
 EARLY, ENTRIES = 500, 20_000_000
 # Where the system does not say, nothing is refused.
 UNKNOWN = 1 << 62

@@ -31,7 +31,7 @@ class Solver(Part, ABC):
     # False when it makes few passes over all kernels, so that they need not be held.
     holds_all: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 500
-    # Among one in so many samples a start is looked for; whether in fewer samples already, as steps are dear;
+    # Among one in so many samples a start is looked for; whether in fewer samples already, where ways are long;
     # to what gap, for their optimum is not that of all; whether these are asked again on the way.
     one_in: ClassVar[int] = 8
     starts_early: ClassVar[bool] = False
