@@ -31,8 +31,8 @@ class Solver(Part, ABC):
     # False when it makes few passes over all kernels, so that they need not be held.
     holds_all: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 500
-    # Among one in so many samples a start is looked for; whether in fewer samples already, where ways are long;
-    # to what gap, for their optimum is not that of all; whether these are asked again on the way.
+    # Among one in so many samples a start is looked for; whether in fewer samples already, on a long way; to
+    # what gap, for their optimum is not that of all; whether these are asked again.
     one_in: ClassVar[int] = 8
     starts_early: ClassVar[bool] = False
     rough: ClassVar[float] = 3e-2
