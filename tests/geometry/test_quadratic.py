@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from kernelweave.geometry import BoxSimplex, RidgeSimplex, Simplex
 from kernelweave.geometry._quadratic import CappedQuadratic, minimise
@@ -143,3 +144,13 @@ def test_pairs_descend_from_a_start_whose_last_digit_sticks_out(rng):
     assert x.min() >= 0.0
     assert x.max() <= 0.3
     assert duality_gap(x, problem.b - problem.A @ x, 0.3) <= 1e-6 * np.abs(problem.b).max()
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 13])
+@pytest.mark.parametrize("cap", [0.15, 0.3, 0.4, 0.7, 1.0])
+def test_the_conjugate_of_the_capped_simplex_is_that_of_a_linear_program(rng, n, cap):
+    """With a cap that is no 1/k the last weight gets what is left, not the cap."""
+    cap = max(cap, 1.0 / n)
+    for h in (rng.random(n), rng.normal(size=n), np.ones(n)):
+        best = -linprog(-h, A_eq=np.ones((1, n)), b_eq=[1.0], bounds=[(0.0, cap)] * n).fun
+        assert BoxSimplex(theta=cap).conjugate(h) == pytest.approx(best, abs=1e-10)

@@ -1,8 +1,11 @@
 """Linear systems of the curvature: definite, of low rank, and spoilt by rounding."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from kernelweave.learners import Hinge
 from kernelweave.learners.machine import RIDGE, half_solved, reduced_hessian
 
 
@@ -55,3 +58,13 @@ def test_sums_that_are_held_twice_are_held_once(rng):
     np.testing.assert_allclose(
         reduced_hessian(X @ X.T, U, twice, 1), reduced_hessian(X @ X.T, U, once, 1), rtol=1e-9
     )
+
+
+def test_a_free_coefficient_is_seen_even_where_it_is_zero():
+    K, y = np.eye(4), np.array([1.0, -1.0, 1.0, -1.0])
+    solved = Hinge(C=1.0).solve(K, y)
+    v = np.array([0.5, -0.5, 0.0, 0.0])
+    box = replace(solved.parts[0][0], lo=np.full(4, -1.0), hi=np.full(4, 1.0))  # zero is inside the bounds
+    machine = replace(solved, coef=v, parts=((box, v),))
+    assert machine.sees.all()
+    assert replace(machine, parts=()).sees.tolist() == [True, True, False, False]
