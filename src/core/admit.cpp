@@ -34,11 +34,9 @@ struct Four {
     std::int64_t above[4];
 };
 
-// Inspect four rows; rest(j, a_j, b_j, c_j, d_j) is what else is done with their entries.
-template <class Rest>
-KERNELWEAVE_INLINE Four inspect_four(const FourRows& r, const double* tilt, std::size_t n, const Rest& rest) {
+KERNELWEAVE_CLONES Four add_four(const FourRows& r, const double* tilt, double* acc, std::size_t n) {
     const double *a = r.row[0], *b = r.row[1], *c = r.row[2], *d = r.row[3];
-    const double ba = r.bound[0], bb = r.bound[1], bc = r.bound[2], bd = r.bound[3];
+    const double u = r.weight[0], v = r.weight[1], w = r.weight[2], x = r.weight[3];
     double sa = 0.0, sb = 0.0, sc = 0.0, sd = 0.0;
     std::int64_t ta = 0, tb = 0, tc = 0, td = 0;
     for (std::size_t j = 0; j < n; ++j) {
@@ -46,34 +44,38 @@ KERNELWEAVE_INLINE Four inspect_four(const FourRows& r, const double* tilt, std:
         sb += b[j] * tilt[j];
         sc += c[j] * tilt[j];
         sd += d[j] * tilt[j];
-        ta |= std::abs(a[j]) <= ba ? 0 : 1;
-        tb |= std::abs(b[j]) <= bb ? 0 : 1;
-        tc |= std::abs(c[j]) <= bc ? 0 : 1;
-        td |= std::abs(d[j]) <= bd ? 0 : 1;
-        rest(j, a[j], b[j], c[j], d[j]);
+        ta |= std::abs(a[j]) <= r.bound[0] ? 0 : 1;
+        tb |= std::abs(b[j]) <= r.bound[1] ? 0 : 1;
+        tc |= std::abs(c[j]) <= r.bound[2] ? 0 : 1;
+        td |= std::abs(d[j]) <= r.bound[3] ? 0 : 1;
+        acc[j] += (u * a[j] + v * b[j]) + (w * c[j] + x * d[j]);
     }
     return {{sa, sb, sc, sd}, {ta, tb, tc, td}};
 }
 
-KERNELWEAVE_CLONES Four add_four(const FourRows& r, const double* tilt, double* acc, std::size_t n) {
-    const double u = r.weight[0], v = r.weight[1], w = r.weight[2], x = r.weight[3];
-    return inspect_four(r, tilt, n, [=](std::size_t j, double a, double b, double c, double d) {
-        acc[j] += (u * a + v * b) + (w * c + x * d);
-    });
-}
-
 template <class T>
-KERNELWEAVE_INLINE Four pack_four(const FourRows& r, const double* tilt, const FourPlaces<T>& p, std::size_t n) {
+inline Four pack_four(const FourRows& r, const double* tilt, const FourPlaces<T>& p, std::size_t n) {
+    const double *a = r.row[0], *b = r.row[1], *c = r.row[2], *d = r.row[3];
     const double *e = p.shift[0], *f = p.shift[1], *g = p.shift[2], *h = p.shift[3];
-    const double oe = p.own[0], of = p.own[1], og = p.own[2], oh = p.own[3];
     T *KERNELWEAVE_RESTRICT q = p.out[0], *KERNELWEAVE_RESTRICT s = p.out[1], *KERNELWEAVE_RESTRICT t = p.out[2],
                            *KERNELWEAVE_RESTRICT u = p.out[3];
-    return inspect_four(r, tilt, n, [=](std::size_t j, double a, double b, double c, double d) {
-        q[j] = static_cast<T>(a - oe - e[j]);
-        s[j] = static_cast<T>(b - of - f[j]);
-        t[j] = static_cast<T>(c - og - g[j]);
-        u[j] = static_cast<T>(d - oh - h[j]);
-    });
+    double sa = 0.0, sb = 0.0, sc = 0.0, sd = 0.0;
+    std::int64_t ta = 0, tb = 0, tc = 0, td = 0;
+    for (std::size_t j = 0; j < n; ++j) {
+        sa += a[j] * tilt[j];
+        sb += b[j] * tilt[j];
+        sc += c[j] * tilt[j];
+        sd += d[j] * tilt[j];
+        ta |= std::abs(a[j]) <= r.bound[0] ? 0 : 1;
+        tb |= std::abs(b[j]) <= r.bound[1] ? 0 : 1;
+        tc |= std::abs(c[j]) <= r.bound[2] ? 0 : 1;
+        td |= std::abs(d[j]) <= r.bound[3] ? 0 : 1;
+        q[j] = static_cast<T>(a[j] - p.own[0] - e[j]);
+        s[j] = static_cast<T>(b[j] - p.own[1] - f[j]);
+        t[j] = static_cast<T>(c[j] - p.own[2] - g[j]);
+        u[j] = static_cast<T>(d[j] - p.own[3] - h[j]);
+    }
+    return {{sa, sb, sc, sd}, {ta, tb, tc, td}};
 }
 
 KERNELWEAVE_CLONES Four pack_rows(const FourRows& r, const double* tilt, const FourPlaces<float>& p, std::size_t n) {
