@@ -123,6 +123,16 @@ void inspect_and_pack(FourRows& rows, const double* tilt, const FourPlaces<T>& p
     take_note(rows, pack_rows(rows, tilt, places, length));
 }
 
+std::vector<AdmitReport> added_up(const std::vector<AdmitReport>& parts, std::size_t n_matrices) {
+    std::vector<AdmitReport> reports(n_matrices, AdmitReport{true, 0.0});
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+        AdmitReport& report = reports[p % n_matrices];
+        report.minors = report.minors && parts[p].minors;
+        report.asymmetry += parts[p].asymmetry;
+    }
+    return reports;
+}
+
 AdmitReport inspect(const double* K, std::size_t n, const double* roots, const double* left, const double* right) {
     std::int64_t broken = 0;
     double asymmetry = 0.0;

@@ -2,13 +2,17 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 namespace kernelweave {
 
 struct AdmitReport {
     bool minors;       // |K_ij| <= roots_i roots_j in the lower triangle; false where K_ij is NaN there
-    double asymmetry;  // left'K right - right'K left over these rows: over all rows 0 if K = K', NaN if K has one
+    double asymmetry;  // left'K right - right'K left over the entries read: over all 0 if K = K', NaN if K has one
 };
+
+// What blocks of rows show of each matrix together; parts are (blocks, matrices).
+std::vector<AdmitReport> added_up(const std::vector<AdmitReport>& parts, std::size_t n_matrices);
 
 // Inspect the n x n matrix K.
 AdmitReport inspect(const double* K, std::size_t n, const double* roots, const double* left, const double* right);

@@ -63,16 +63,57 @@ void add_images_at(const double* K, std::size_t n, const std::vector<std::size_t
     }
 }
 
-// What the parts of each matrix show together; part p is one of matrix owner(p).
-template <class Owner>
-std::vector<AdmitReport> added_up(const std::vector<AdmitReport>& parts, std::size_t n_matrices, const Owner& owner) {
-    std::vector<AdmitReport> reports(n_matrices, AdmitReport{true, 0.0});
-    for (std::size_t p = 0; p < parts.size(); ++p) {
-        AdmitReport& report = reports[owner(p)];
-        report.minors = report.minors && parts[p].minors;
-        report.asymmetry += parts[p].asymmetry;
+// Chosen columns that follow each other: `length` from `start` on, which are chosen as number `place` and following.
+struct Run {
+    std::size_t start, place, length;
+};
+
+std::vector<Run> runs_of(const std::size_t* chosen, std::size_t n_chosen) {
+    std::vector<Run> runs;
+    for (std::size_t c = 0; c < n_chosen; ++c) {
+        if (c > 0 && chosen[c] == chosen[c - 1] + 1)
+            ++runs.back().length;
+        else
+            runs.push_back({chosen[c], c, 1});
     }
-    return reports;
+    return runs;
+}
+
+// Ask for the runs of a row, as far as number `last`: the processor guesses the continuation of long reads only.
+KERNELWEAVE_INLINE void fetch_runs(const double* row, const std::vector<Run>& runs, std::size_t last) {
+    for (const Run& run : runs) {
+        if (run.place > last) return;
+        fetch_ahead(row + run.start, run.length);
+        fetch_ahead(row + run.start + run.length - 1, 1);  // it may begin in the middle of a line
+    }
+}
+
+// Entries of a row in the runs as far as number `last`, less their shifts; returns whether one is not finite.
+template <class T>
+inline std::int64_t take_runs(const double* row, const Run* runs, std::size_t n_runs, std::size_t last,
+                              const double* shift, T* KERNELWEAVE_RESTRICT out) {
+    const double own = shift[last];
+    std::int64_t found = 0;
+    for (const Run* run = runs; run < runs + n_runs && run->place <= last; ++run) {
+        const double *entries = row + run->start, *shifts = shift + run->place;
+        T* KERNELWEAVE_RESTRICT place = out + run->place;
+        const std::size_t length = std::min(run->length, last + 1 - run->place);
+        for (std::size_t j = 0; j < length; ++j) {
+            const double entry = entries[j] - own - shifts[j];
+            found |= std::abs(entry) <= std::numeric_limits<double>::max() ? 0 : 1;  // also where it is NaN
+            place[j] = static_cast<T>(entry);
+        }
+    }
+    return found;
+}
+
+KERNELWEAVE_CLONES std::int64_t take_row(const double* row, const Run* runs, std::size_t n_runs, std::size_t last,
+                                         const double* shift, float* out) {
+    return take_runs(row, runs, n_runs, last, shift, out);
+}
+KERNELWEAVE_CLONES std::int64_t take_row(const double* row, const Run* runs, std::size_t n_runs, std::size_t last,
+                                         const double* shift, double* out) {
+    return take_runs(row, runs, n_runs, last, shift, out);
 }
 
 // Checks matrices on the way, four rows at a time.
@@ -87,10 +128,10 @@ public:
     std::size_t filled_up(std::size_t m, std::size_t other) const { return m < K_.size() ? m : other; }
 
     void set_tilt(std::size_t i, double* tilt) const {
-        for (std::size_t j = 0; j < n_; ++j) tilt[j] = left_[i] * right_[j] - right_[i] * left_[j];
+        for (std::size_t j = 0; j <= i; ++j) tilt[j] = left_[i] * right_[j] - right_[i] * left_[j];
     }
 
-    // Read row i of the matrices m, m + 1, ..; `lower(rows)` does so up to the diagonal.
+    // Read row i of the matrices m, m + 1, .. up to the diagonal, which `lower(rows)` does.
     template <class Lower>
     void read(std::size_t m, std::size_t i, const double* tilt, AdmitReport* reports, const Lower& lower) const {
         const std::size_t several = std::min(kFour, K_.size() - m);
@@ -105,8 +146,6 @@ public:
             const double* own = roots_ + (m + r) * n_;
             if (rows.above[r] && !within_minors(rows.row[r], own, own[i], i + 1)) reports[r].minors = false;
         }
-        for (const double*& row : rows.row) row += i + 1;
-        inspect_rows(rows, tilt + i + 1, n_ - i - 1);
         for (std::size_t r = 0; r < several; ++r) reports[r].asymmetry += rows.asymmetry[r];
     }
 
@@ -155,7 +194,7 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
             FourPlaces<T> places{};
             for (std::size_t r = 0; r < kFour; ++r) {
                 const std::size_t k = inspector.filled_up(m + r, m);
-                if (i + kAhead < n) fetch_ahead(K[k] + (i + kAhead) * n, n);
+                if (i + kAhead < n) fetch_ahead(K[k] + (i + kAhead) * n, i + kAhead + 1);
                 places.shift[r] = shifts + k * n;
                 places.own[r] = shifts[k * n + i];
                 places.out[r] = packed + k * triangle(n) + triangle(i);
@@ -191,7 +230,8 @@ std::vector<AdmitReport> admit_and_combine(const Matrices& K, std::size_t n, con
     const std::size_t together = std::min(kBlock, std::max<std::size_t>(1, kHeld / n));
     const std::size_t blocks = (n + together - 1) / together;
     std::vector<AdmitReport> parts(blocks * K.size(), AdmitReport{true, 0.0});
-    parallel_for(blocks, n_threads, [&](std::size_t block) {
+    parallel_for(blocks, n_threads, [&](std::size_t task) {
+        const std::size_t block = blocks - 1 - task;  // longest rows first
         const std::size_t first = block * together, last = std::min(n, first + together);
         std::vector<double> acc((last - first) * n), tilt((last - first) * n);
         for (std::size_t i = first; i < last; ++i) {
@@ -210,24 +250,21 @@ std::vector<AdmitReport> admit_and_combine(const Matrices& K, std::size_t n, con
         for (std::size_t i = first; i < last; ++i)
             for (std::size_t j = 0; j <= i; ++j) out[i * n + j] = static_cast<T>(acc[(i - first) * n + j]);
     });
-    return added_up(parts, K.size(), [&](std::size_t part) { return part % K.size(); });
+    return added_up(parts, K.size());
 }
 
 template <class T>
 bool take_all(const Matrices& K, std::size_t n, const std::size_t* chosen, std::size_t n_chosen, const double* shifts,
               T* packed, int n_threads) {
+    const std::vector<Run> runs = runs_of(chosen, n_chosen);
     std::vector<std::int64_t> broken(K.size());
     parallel_for(K.size(), n_threads, [&](std::size_t m) {
         std::int64_t found = 0;
         const double* shift = shifts + m * n_chosen;
         T* place = packed + m * triangle(n_chosen);
         for (std::size_t a = 0; a < n_chosen; ++a) {
-            const double* row = K[m] + chosen[a] * n;
-            for (std::size_t b = 0; b <= a; ++b) {
-                const double entry = row[chosen[b]] - shift[a] - shift[b];
-                found |= std::abs(entry) <= std::numeric_limits<double>::max() ? 0 : 1;  // also where it is NaN
-                *place++ = static_cast<T>(entry);
-            }
+            if (a + kAhead < n_chosen) fetch_runs(K[m] + chosen[a + kAhead] * n, runs, a + kAhead);
+            found |= take_row(K[m] + chosen[a] * n, runs.data(), runs.size(), a, shift, place + triangle(a));
         }
         broken[m] = found;
     });

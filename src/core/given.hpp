@@ -18,7 +18,7 @@ void diagonals(const Matrices& K, std::size_t n, double* out, int n_threads);
 void reference_means(const Matrices& K, std::size_t n, const std::size_t* chosen, std::size_t n_chosen, double* out,
                      int n_threads);
 
-// `admit` for every matrix: roots and shifts have one row per matrix, packed one triangle; probes are two.
+// Pack and inspect every lower triangle: roots and shifts have one row per matrix, packed one triangle; probes are two.
 template <class T>
 std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probes,
                                    const double* shifts, T* packed, int n_threads);
@@ -27,7 +27,7 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
 template <class T>
 void combine_all(const Matrices& K, std::size_t n, const double* eta, const double* shift, T* out, int n_threads);
 
-// `combine_all`, and `admit` for every matrix, in one reading.
+// `combine_all`, and inspect the lower triangles, in one reading.
 template <class T>
 std::vector<AdmitReport> admit_and_combine(const Matrices& K, std::size_t n, const double* roots, const double* probes,
                                        const double* eta, const double* shift, T* out, int n_threads);

@@ -10,6 +10,7 @@
 #include "admit.hpp"
 #include "given.hpp"
 #include "packed.hpp"
+#include "upper.hpp"
 #include "arrays.hpp"
 
 namespace {
@@ -101,6 +102,28 @@ Reports admit_and_combine(const Given& K, Input<double, 2> roots, Input<double, 
     return told(reports);
 }
 
+// Holds on to the matrices while they are read.
+class UpperSums {
+public:
+    UpperSums(Given K, Input<double, 2> probes, int n_threads)
+        : K_(std::move(K)), sums_(square(K_, checked(K_, probes)), probes.shape(1), probes.data(), n_threads) {}
+
+    std::vector<double> finish() {
+        nb::gil_scoped_release release;
+        return sums_.finish();
+    }
+
+private:
+    static std::size_t checked(const Given& K, const Input<double, 2>& probes) {
+        require(!K.empty(), "UpperSums: at least one matrix must be given");
+        require(probes.shape(0) == 2 && probes.shape(1) > 0, "UpperSums: probes must be two rows of n > 0 entries");
+        return probes.shape(1);
+    }
+
+    const Given K_;
+    kw::UpperSums sums_;
+};
+
 template <class T>
 bool take_all(const Given& K, Input<std::size_t, 1> chosen, Input<double, 2> shifts, Output<T, 2> packed,
               int n_threads) {
@@ -180,6 +203,9 @@ void bind_given(nb::module_& m) {
           nb::arg("n_threads") = 1);
     m.def("images_all", &images_all, nb::arg("K"), nb::arg("V").noconvert(), nb::arg("out").noconvert(),
           nb::arg("n_threads") = 1, nb::arg("where") = nb::none());
+    nb::class_<UpperSums>(m, "UpperSums")
+        .def(nb::init<Given, Input<double, 2>, int>(), nb::arg("K"), nb::arg("probes").noconvert(), nb::arg("n_threads") = 1)
+        .def("finish", &UpperSums::finish);
     bind<float>(m);
     bind<double>(m);
 }

@@ -125,14 +125,19 @@ void touch(T* fresh, std::size_t size, int n_threads) {
 
 template <class T>
 void mirror(T* K, std::size_t n, int n_threads) {
-    constexpr std::size_t kTile = 64;  // a tile of both triangles fits the first-level cache
-    const std::size_t tiles = (n + kTile - 1) / kTile;
-    parallel_for(tiles, n_threads, [&](std::size_t a) {
-        const std::size_t i_end = std::min(n, (a + 1) * kTile);
-        for (std::size_t b = 0; b <= a; ++b) {
-            const std::size_t j_end = std::min(n, (b + 1) * kTile);
-            for (std::size_t j = b * kTile; j < j_end; ++j)
-                for (std::size_t i = std::max(a * kTile, j + 1); i < i_end; ++i) K[j * n + i] = K[i * n + j];
+    // Tiles are turned in the first-level cache: entries of a column lie far apart.
+    constexpr std::size_t kTall = 32, kWide = 64;
+    const std::size_t tiles = (n + kTall - 1) / kTall;
+    parallel_for(tiles, n_threads, [&](std::size_t task) {
+        const std::size_t start = (tiles - 1 - task) * kTall, stop = std::min(n, start + kTall);
+        T turned[kWide * kTall];
+        for (std::size_t left = 0; left < stop; left += kWide) {
+            const std::size_t right = std::min(stop, left + kWide);
+            for (std::size_t i = start; i < stop; ++i)
+                for (std::size_t j = left; j < right; ++j) turned[(j - left) * kTall + i - start] = K[i * n + j];
+            for (std::size_t j = left; j < right; ++j)
+                for (std::size_t i = std::max(start, j + 1); i < stop; ++i)
+                    K[j * n + i] = turned[(j - left) * kTall + i - start];
         }
     });
 }

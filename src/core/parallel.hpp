@@ -11,6 +11,17 @@
 
 namespace kernelweave {
 
+// How many calls of parallel_for have several threads at work now: helpers that can wait do.
+inline std::atomic<int> passes_under_way{0};
+
+class UnderWay {
+public:
+    UnderWay() { ++passes_under_way; }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+    ~UnderWay() { --passes_under_way; }
+};
+
 // Every thread is joined and the first exception of a task is rethrown; if a thread cannot be started, the ones
 // that run do its share.
 template <class Task>
@@ -20,6 +31,7 @@ void parallel_for(std::size_t n_tasks, int n_threads, const Task& task) {
         for (std::size_t t = 0; t < n_tasks; ++t) task(t);
         return;
     }
+    const UnderWay under_way;
     std::atomic<std::size_t> next{0};
     std::exception_ptr failure;
     std::mutex guard;

@@ -26,6 +26,11 @@ def admit_and_combine(
     out: NDArray[Any],
     n_threads: int = 1,
 ) -> list[tuple[bool, float]]: ...
+
+class UpperSums:
+    def __init__(self, K: list[NDArray[Any]], probes: NDArray[Any], n_threads: int = 1) -> None: ...
+    def finish(self) -> list[float]: ...
+
 def take_all(
     K: list[NDArray[Any]],
     chosen: NDArray[Any],

@@ -1,5 +1,7 @@
 """Passes over matrices as the user gave them: inspected, combined, measured and sampled where they lie."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -28,10 +30,11 @@ def test_matrices_are_inspected_and_combined_in_one_reading(rng, n, n_kernels, n
     probes, eta = rng.normal(size=(2, n)), rng.random(n_kernels)
     out, alone, anew = np.full((3, n, n), np.nan, dtype=dtype)
     reports = _core.admit_and_combine(matrices, roots, probes, eta, shift, out, n_threads)
-    for K, root, (minors, asymmetry) in zip(matrices, roots, reports, strict=True):
+    upper = _core.UpperSums(matrices, probes, n_threads).finish()
+    for K, root, (minors, lower_sum), upper_sum in zip(matrices, roots, reports, upper, strict=True):
         expected = _core.inspect(K, root, probes)
         assert minors == expected[0]
-        assert asymmetry == pytest.approx(expected[1], abs=1e-12 * n**1.5)
+        assert lower_sum + upper_sum == pytest.approx(expected[1], abs=1e-12 * n**1.5)
     lower = np.tril_indices(n)
     expected = sum(w * K for w, K in zip(eta, matrices, strict=True)) - shift[:, None] - shift
     tolerance = 1e-6 if dtype is np.float32 else 1e-12
@@ -53,9 +56,45 @@ def test_combining_finds_a_bad_entry_wherever_it_is(rng, place, value, equal):
     roots = np.sqrt([np.diagonal(K) for K in matrices]) * (1 + 1e-9)
     matrices[4][place] = value
     out, eta = np.empty((70, 70)), np.full(6, 0.5)
-    reports = _core.admit_and_combine(matrices, roots, rng.normal(size=(2, 70)), eta, np.zeros(70), out)
-    for m, (minors, asymmetry) in enumerate(reports):
-        assert (minors and abs(asymmetry) < 1e-9) == (m != 4)
+    probes = rng.normal(size=(2, 70))
+    reports = _core.admit_and_combine(matrices, roots, probes, eta, np.zeros(70), out)
+    upper = _core.UpperSums(matrices, probes).finish()
+    for m, ((minors, lower), above) in enumerate(zip(reports, upper, strict=True)):
+        assert (minors and abs(lower + above) < 1e-9) == (m != 4)
+        assert minors or place[0] >= place[1]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize(("n", "n_kernels"), [(1, 1), (9, 3), (300, 6)])
+def test_upper_sums_are_those_of_a_plain_loop_whoever_adds_them(rng, n, n_kernels, n_threads):
+    matrices, probes = list(rng.normal(size=(n_kernels, n, n))), rng.normal(size=(2, n))
+    expected = [
+        sum(K[i, j] * (probes[0, i] * probes[1, j] - probes[1, i] * probes[0, j]) for i, j in pairs(n))
+        for K in matrices
+    ]
+    found = _core.UpperSums(matrices, probes, n_threads).finish()
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    assert found == _core.UpperSums(matrices, probes, 1).finish()
+
+
+def pairs(n):
+    return [(i, j) for i in range(n) for j in range(i + 1, n)]
+
+
+def test_upper_sums_that_nobody_asks_for_are_given_up(rng):
+    matrices = list(rng.normal(size=(4, 900, 900)))
+    for _ in range(20):
+        sums = _core.UpperSums(matrices, rng.normal(size=(2, 900)), 2)
+        del sums  # its helper has to be told to stop, and not to read matrices that are gone
+    del matrices
+
+
+def test_upper_sums_wait_for_passes_and_are_the_same_in_the_end(rng):
+    matrices, probes = random_grams(rng, 3, 700), rng.normal(size=(2, 700))
+    sums, V, h = _core.UpperSums(matrices, probes, 2), rng.normal(size=(1, 700)), np.empty(3)
+    for _ in range(30):
+        _core.energies_all(matrices, V, h, 2)
+    assert sums.finish() == _core.UpperSums(matrices, probes, 1).finish()
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -72,8 +111,8 @@ def test_energies_and_samples_of_matrices_as_they_are(rng, n, n_kernels, n_threa
     again = np.empty(n_kernels)
     _core.energies_all(upset, V, again, 1)
     np.testing.assert_array_equal(again, h)
-    rows = np.unique([0, n // 3, n - 1])
-    for dtype in DTYPES:
+    runs = np.unique(np.concatenate([[0, n // 3, n - 1], np.arange(n // 2, n // 2 + n // 4)]))
+    for dtype, rows in product(DTYPES, (np.unique([0, n // 3, n - 1]), runs, np.arange(n))):
         shifts = rng.normal(size=(n_kernels, rows.size))
         packed = np.empty((n_kernels, rows.size * (rows.size + 1) // 2), dtype=dtype)
         assert _core.take_all(matrices, rows.astype(np.uint64), shifts, packed, n_threads)
@@ -120,7 +159,7 @@ def taken(K, chosen=(0,), shifts=None, packed=None):
     return _core.take_all(K, np.array(chosen, dtype=np.uint64), shifts, packed)
 
 
-def product(K=None, out=None, sizes=None):
+def one_product(K=None, out=None, sizes=None):
     K = np.eye(2) if K is None else K
     out, sizes = (np.ones((1, 2)) if one is None else one for one in (out, sizes))
     return _core.product(K.astype(np.float32), np.ones((1, 2)), out, sizes)
@@ -135,15 +174,18 @@ def product(K=None, out=None, sizes=None):
         (lambda: combined([np.eye(2)], probes=np.ones((3, 2))), "two rows of n entries"),
         (lambda: combined([np.eye(2)], eta=np.ones(2)), "one weight per matrix"),
         (lambda: combined([np.eye(2)], shift=np.ones(3)), "one entry per column"),
+        (lambda: _core.UpperSums([], np.ones((2, 2))), "at least one matrix"),
+        (lambda: _core.UpperSums([np.eye(2)], np.ones((1, 2))), "two rows"),
+        (lambda: _core.UpperSums([np.eye(3)], np.ones((2, 2))), "square and of one size"),
         (lambda: taken([np.eye(2)], chosen=[2]), "within K"),
         (lambda: taken([np.eye(2)], shifts=np.ones((1, 2))), "row of chosen entries"),
         (lambda: taken([np.eye(2)], packed=np.ones((1, 2))), "one triangle per matrix"),
         (lambda: taken([]), "at least one matrix"),
         (lambda: _core.energies_all([np.eye(2)], np.ones((1, 3)), np.ones(1)), "of one size"),
         (lambda: _core.energies_all([np.eye(2)], np.ones((1, 2)), np.ones(2)), "one entry per matrix"),
-        (lambda: product(np.eye(3)), "one row per column of V"),
-        (lambda: product(out=np.ones((2, 2))), "out must have the shape of V"),
-        (lambda: product(sizes=np.ones((2, 2))), "sizes must have the shape of V"),
+        (lambda: one_product(np.eye(3)), "one row per column of V"),
+        (lambda: one_product(out=np.ones((2, 2))), "out must have the shape of V"),
+        (lambda: one_product(sizes=np.ones((2, 2))), "sizes must have the shape of V"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(call, message):

@@ -100,8 +100,10 @@ def test_a_sample_is_a_stack_of_its_own(rng, matrices, name):
 
 
 def test_a_start_is_looked_for_among_few_samples_if_there_are_many(monkeypatch):
-    assert [memory.sample_size(n, 10) for n in (999, 1000, 2400, 8000)] == [0, 300, 600, 1831]
-    assert [memory.sample_size(n, 10, 8) for n in (999, 1000, 2400, 8000)] == [0, 300, 300, 1000]
+    sizes = (999, 1000, 2400, 8000)
+    assert [memory.sample_size(n, 10) for n in sizes] == [0, 400, 700, 1831]
+    assert [memory.sample_size(n, 10, leads=False) for n in sizes] == [0, 300, 600, 1831]
+    assert [memory.sample_size(n, 10, 8, leads=False) for n in sizes] == [0, 300, 300, 1000]
     assert [memory.sample_size(n, 100) for n in (400, 500, 999)] == [0, 125, 249]
     assert [memory.sample_size(999, 100, early=False), memory.sample_size(500, 10)] == [0, 0]
     held = packed_bytes(8000, 10, 4) - lazy_bytes(8000, 10, 4)

@@ -11,7 +11,7 @@ from kernelweave.geometry import LpBall
 from kernelweave.gram import DenseGrams
 from kernelweave.learners import Hinge, Square
 from kernelweave.solvers import BlockDescent, Newton, Problem, guess
-from kernelweave.solvers.block import TRUST, _step, _steps_ahead
+from kernelweave.solvers.block import _step, _steps_ahead
 
 
 def problem(seed, n=240, C=1.0, p=2.0):
@@ -44,7 +44,7 @@ def test_energies_count_as_many_times_as_those_at_hand_are_larger():
     for _ in ahead.asked:
         by_hand = _step(geometry, by_hand, scale * k / by_hand, 0.0)
     usual = _step(geometry, eta, scale * k / eta, 0.0)
-    np.testing.assert_allclose(reached, TRUST * by_hand + (1.0 - TRUST) * usual, rtol=1e-12)
+    np.testing.assert_allclose(reached, by_hand, rtol=1e-12)
     fixed = np.sqrt(scale * k)  # eta is proportional to h = scale k / eta
     fixed /= np.linalg.norm(fixed)
     assert np.abs(reached - fixed).max() < 0.5 * np.abs(usual - fixed).max()
@@ -110,5 +110,5 @@ def test_a_machine_that_cannot_be_solved_is_no_reason_to_stop(monkeypatch):
 
     sample.problem = Problem(sample.problem.bank, sample.problem.y, Square(), LpBall(2.0))
     monkeypatch.setattr(Square, "solve", fails)
-    assert sample.energies(sample.eta) is None
+    assert sample.energies(LpBall(2.0).start(12)) is None
     assert solver.run(large, start=sample.eta, ahead=sample).stopped == "converged"

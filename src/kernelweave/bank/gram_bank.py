@@ -13,7 +13,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.cross import combined
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
-from kernelweave.gram import GramStack, KnowsRounding, LazyGrams, StoredStack, Subsets, store
+from kernelweave.gram import DefersChecks, GramStack, KnowsRounding, LazyGrams, StoredStack, Subsets, store
 from kernelweave.gram.protocol import images_at
 
 
@@ -45,8 +45,12 @@ class GramBank:
         lazy: bool = False,
         for_many: bool = False,
         shared: bool = False,
+        defer: bool = False,
     ) -> GramBank:
-        """Compute and store the training Gram matrices of a fitted bank, or only prepare to make them."""
+        """Compute and store the training Gram matrices of a fitted bank, or only prepare to make them.
+
+        Who asks to ``defer`` checks calls `settle` after the work.
+        """
 
         def stored(precision: str) -> StoredStack:
             return store(
@@ -62,6 +66,7 @@ class GramBank:
                 lazy=lazy,
                 for_many=for_many,
                 shared=shared,
+                defer=defer,
             )
 
         in_float64 = (lambda: stored("float64")) if dtype == "auto" else None
@@ -94,6 +99,10 @@ class GramBank:
     @property
     def is_rounded(self) -> bool:
         return self.stack.is_rounded
+
+    def settle(self) -> bool:
+        """Finish the checks; return whether entries had to be changed, so that earlier answers are void."""
+        return isinstance(self.stack, DefersChecks) and self.stack.settle()
 
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         return self.stack.combine(eta, out)

@@ -24,6 +24,7 @@ from kernelweave.kernels.checks import (
     check_square,
     check_symmetric,
     is_plainly_a_gram,
+    probes,
     symmetrised,
     tolerance_of,
 )
@@ -249,27 +250,39 @@ class UncheckedSource(MatrixSource):
     """Matrices from outside that are checked in the first pass over all their entries.
 
     Packing and combining check on the way; other passes check before they begin. Only samples may be taken
-    of matrices that nobody has looked at.
+    of matrices that nobody has looked at. All passes read the lower triangles; whether the upper ones are the
+    same is told at once, or by `settle`, if that was promised by `defer`.
     """
 
     def __init__(self, bank: FittedPrecomputed) -> None:
         super().__init__(bank.given)
         self._bank, self._pending = bank, True
+        self._upper: _core.UpperSums | None = None  # being read since `defer`
+        self._suspended: Suspended | None = None
 
     def check(self) -> None:
         if self._pending:
-            self._settle([self._bank.matrix(m) for m in self.kernels])
+            self._accept([self._bank.matrix(m) for m in self.kernels])
+
+    def defer(self, n_threads: int) -> None:
+        if self._pending:
+            self._upper = _core.UpperSums(self._matrices, probes(self.n_samples), n_threads)
+
+    def settle(self) -> list[int]:
+        suspended, self._suspended, self._upper = self._suspended, None, None
+        return [] if suspended is None else self._judged(suspended.verdicts())
 
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
         self.check()
+        self.settle()  # blocks may lie in the upper triangle
         return super().block(rows, columns, which)
 
     def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
         seen = self._inspection()
         reports = _core.admit_all(self._matrices, seen.roots, seen.probes, shifts, packed, n_threads)
-        for m in self._mended(seen, reports):
+        for m in self._admitted(seen, reports, n_threads):
             _core.pack(self._matrices[m], 0, shifts[m], packed[m])
 
     def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
@@ -280,7 +293,7 @@ class UncheckedSource(MatrixSource):
         reports = _core.admit_and_combine(
             self._matrices, seen.roots, seen.probes, weights, shift, K, n_threads
         )
-        if self._mended(seen, reports):
+        if self._admitted(seen, reports, n_threads):
             super().combine_all(eta, shift, K, n_threads)
 
     def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> bool:
@@ -304,15 +317,40 @@ class UncheckedSource(MatrixSource):
     def _inspection(self) -> Inspection:
         return Inspection(np.array([diagonal for _, diagonal in self.diagonals()]), self._bank.tolerances)
 
-    def _mended(self, seen: Inspection, reports: Sequence[tuple[bool, float]]) -> list[int]:
-        """Judge every matrix by what a pass found; return those that had to be mended."""
-        judged = seen.judged(reports)
-        mended = [m for m, plain in enumerate(judged) if not self._bank.judge(m, plain)]
-        self._settle([self._bank.matrix(m) for m in self.kernels])
+    def _admitted(self, seen: Inspection, reports: Sequence[tuple[bool, float]], n_threads: int) -> list[int]:
+        """Judge every matrix by its lower triangle and, now or later, the upper one; return those mended."""
+        minors, lower = zip(*reports, strict=True)
+        plain = seen.definite(minors)
+        mended = [] if all(plain) else self._judged(plain)
+        self._pending = False
+        if self._upper is not None and not mended:
+            self._suspended = Suspended(seen, lower, self._upper)
+            return mended
+        upper = _core.UpperSums(self._matrices, seen.probes, n_threads)
+        return sorted({*mended, *self._judged(Suspended(seen, lower, upper).verdicts())})
+
+    def _judged(self, plain: Sequence[bool]) -> list[int]:
+        """Have the bank judge matrices by what a pass found; return those that had to be mended."""
+        mended = [m for m, found in enumerate(plain) if not self._bank.judge(m, found)]
+        self._accept([self._bank.matrix(m) for m in self.kernels])
         return mended
 
-    def _settle(self, matrices: list[Matrix]) -> None:
+    def _accept(self, matrices: list[Matrix]) -> None:
         self._matrices, self._diagonals, self._pending = matrices, None, False
+
+
+@dataclass(frozen=True)
+class Suspended:
+    """A judgement that waits for the upper triangles: the sums of the lower ones are known."""
+
+    seen: Inspection
+    lower: Sequence[float]
+    upper: _core.UpperSums
+
+    def verdicts(self) -> list[bool]:
+        """Read what is left of the upper triangles, and tell which matrices are symmetric."""
+        sums = [a + b for a, b in zip(self.lower, self.upper.finish(), strict=True)]
+        return self.seen.symmetric(sums)
 
 
 def as_matrices(X: Any) -> list[AnyArray]:

@@ -114,6 +114,7 @@ class MKLModel(KernelEstimator):
             for_many=len(candidates) > 1,
             shared=len(targets) > 1,
             lazy=not all(solver.holds_all for solver in solvers),
+            defer=not candidates,  # until `train` is done
         )
         return Task(kernels, targets, setting.weight, setting.classes)
 

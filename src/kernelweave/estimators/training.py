@@ -92,7 +92,7 @@ def first_guess(problem: Problem, solver: Solver, progress: Progress) -> Sample 
     """Return the problem on some of the samples, solved; None where too few for that to pay."""
     bank = problem.bank
     early = solver.starts_early and _selects(problem.geometry, bank.n_kernels)
-    size = sample_size(bank.n_samples, bank.n_kernels, solver.one_in, early)
+    size = sample_size(bank.n_samples, bank.n_kernels, solver.one_in, early, solver.asks_ahead)
     return guess(problem, solver, size, progress)
 
 
@@ -113,8 +113,8 @@ def train(
 
     `verify` bounds what rounding did, and reads the kernels again where that leaves the gap open. If it stays
     open, the walk goes on in float64 from where it stands. Starts from ``near``, the solution of a similar
-    problem, or where the problem on some of the samples, ``ahead``, ends, if given. Returns the result and
-    the bank its machine belongs to.
+    problem, or where the problem on some of the samples, ``ahead``, ends, if given. Checks that the bank has
+    deferred are settled. Returns the result and the bank its machine belongs to.
     """
     tol = solver.tol
     assert tol is not None
@@ -123,9 +123,9 @@ def train(
         begin["ahead"] = ahead
     try:
         if not bank.is_rounded:
-            return _attained(solver.run(problem, **begin, progress=progress), problem), bank
+            return _attained(_run(solver, problem, bank, begin, progress), problem), bank
         rough = replace(solver, tol=max(tol - ROOM_FOR_ROUNDING, 0.5 * tol))
-        result = rough.run(problem, **begin, progress=progress)
+        result = _run(rough, problem, bank, begin, progress)
         checked = _checked(result, problem, bank, tol)
         may_go_on = checked.stopped in ("rounding", "stalled") or (
             checked.stopped == "max_iter" and solver.max_iter is None
@@ -142,6 +142,20 @@ def train(
         return replace(result, history=checked.history + result.history, visited=None), refined
     except IndefiniteKernelError as error:
         raise IndefiniteKernelError(error.index, error.energy, bank.names[error.index]) from None
+
+
+def _run(
+    solver: Solver, problem: Problem, bank: GramBank, begin: dict[str, Any], progress: Progress | None
+) -> Result:
+    """Run the solver, settle what the bank has deferred, and run once more if that changed the kernels."""
+    try:
+        result = solver.run(problem, **begin, progress=progress)
+    except (IndefiniteKernelError, np.linalg.LinAlgError):
+        bank.settle()  # an asymmetric matrix seems to be much else
+        raise
+    if not bank.settle():
+        return result
+    return solver.run(problem, start=result.eta, warm=result.machine.coef, progress=progress)
 
 
 def _attained(result: Result, problem: Problem) -> Result:

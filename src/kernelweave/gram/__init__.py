@@ -9,6 +9,7 @@ from kernelweave.gram.local import LazyLocalGrams, LocalGrams, localised
 from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import (
+    DefersChecks,
     GramStack,
     KernelRows,
     KnowsRounding,
@@ -21,6 +22,7 @@ from kernelweave.gram.source import Source
 from kernelweave.gram.storage import Storage, storage
 
 __all__ = [
+    "DefersChecks",
     "DenseGrams",
     "FeatureRows",
     "GramStack",

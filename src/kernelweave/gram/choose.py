@@ -41,6 +41,7 @@ def store(
     lazy: bool = False,
     for_many: bool = False,
     shared: bool = False,
+    defer: bool = False,
 ) -> StoredStack:
     """Hold the kernels the way their size, the tolerance and the memory limit ask for.
 
@@ -52,7 +53,8 @@ def store(
     ``lazy`` asks for kernels to be made again for every pass, whatever would fit: few of them, a working set,
     are going to be held. ``for_many`` says that many problems are going to be solved: then a basis is second
     choice, for each solution on it takes a pass over the kernels as they are. ``shared`` says that several
-    problems are going to be solved on them side by side.
+    problems are going to be solved on them side by side. With ``defer`` matrices from outside may be checked
+    beside the work, until the stack is told to settle.
     """
     wanted, limit = wish(n_samples, n_kernels, tol, dtype), budget(memory_limit)
     how: dict[str, Any] = {"centre": centre, "n_threads": n_threads}
@@ -62,6 +64,8 @@ def store(
     by_reference = wanted == "float64" or (n_samples >= WORTH and not for_many and not shared)
     if in_memory and by_reference and lazy_bytes(n_samples, n_kernels, np.dtype(wanted).itemsize) <= limit:
         given = list(sources())
+        if defer and not shared:
+            _deferred(given, n_threads)
         if wanted == "float64" or dtype != "auto" or _within_single(given, n_kernels):
             held = _checked(given) if shared else given  # threads must not check side by side
             return LazyGrams(held, n_kernels, n_samples, dtype=wanted, **how)
@@ -82,11 +86,14 @@ def store(
             memory_limit=memory_limit,
             n_threads=n_threads,
             shared=shared,
+            defer=defer,
         )
     if rounded and dtype == "auto" and n_samples >= MANY and not (for_many and chosen):
         rest, bases = _split(rest, n_samples // RANKS)
     if not bases:
         if chosen is not None:
+            if defer and not shared:
+                _deferred(rest, n_threads)
             return PackedGrams.pack(rest, n_kernels, n_samples, chosen, **how)
         return LazyGrams(_checked(rest), n_kernels, n_samples, dtype=wanted, **how)
     return _joined(rest, bases, n_samples, n_kernels, limit, how)
@@ -154,6 +161,11 @@ def _within_single(sources: Sequence[Source], n_kernels: int) -> bool:
     """Tell whether entries of this size neither overflow nor vanish in float32."""
     sizes = largest_entries(sources, n_kernels)
     return bool(((sizes == 0.0) | ((sizes > 1e-25) & (sizes < 1e25))).all())
+
+
+def _deferred(sources: Sequence[Source], n_threads: int) -> None:
+    for source in sources:
+        source.defer(n_threads)
 
 
 def _checked(sources: Sequence[Source]) -> Sequence[Source]:

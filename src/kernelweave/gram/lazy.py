@@ -14,6 +14,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.adding import AddingGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.rounding import of_image
+from kernelweave.gram.scratch import lease
 from kernelweave.gram.source import Bulk, Source, centring, diagonals, in_bulk, largest_entries, renumbered
 
 # Entries are summed as they are, before centring: where they have a large part in common, and samples come
@@ -77,6 +78,9 @@ class LazyGrams(AddingGrams):
     @property
     def is_rounded(self) -> bool:
         return self.dtype == np.float32
+
+    def settle(self) -> bool:
+        return bool([m for source in self.sources for m in source.settle()])
 
     def add(self, eta: Vector, K: AnyArray) -> None:
         """Add Σ eta_m K_m to the lower triangle of K."""
@@ -188,7 +192,7 @@ class LazyGrams(AddingGrams):
     def sample(self, rows: Indices) -> PackedGrams:
         """Return the kernels of these samples alone, in memory; rows ascend."""
         size, shifts = rows.size, self.shifts.take(rows, axis=1)
-        packed = np.empty((self.n_kernels, size * (size + 1) // 2), dtype=self.dtype)
+        packed = lease((self.n_kernels, size * (size + 1) // 2), self.dtype.name, self.n_threads)
         found = np.empty((self.n_kernels, size))
         bulk = self._bulk
         if bulk:

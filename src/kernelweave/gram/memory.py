@@ -10,9 +10,10 @@ SHARE_OF_FREE = 0.8
 SINGLE, DOUBLE = 4, 8
 # Blocks of rows that the threads make and keep for a moment.
 ROWS = 32 << 20
-# From this many samples on a start is looked for among some of them: at most one in so many, at least so
-# many, as long as their kernels take no more than this.
+# From this many samples on a start is looked for among some of them: one in so many, at least so many, as
+# long as their kernels take no more than this. What leads a walk needs more of them, but never most of all.
 WORTH, ONE_IN, FEWEST, SAMPLE = 1000, 4, 300, 128 << 20
+LEADING, MOST = 700, 0.4
 # Where the way is long, from this many samples on already, if their kernels have so many entries.
 EARLY, ENTRIES = 500, 20_000_000
 # Where the system does not say, nothing is refused.
@@ -35,13 +36,16 @@ def lazy_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + sample
 
 
-def sample_size(n_samples: int, n_kernels: int, one_in: int = ONE_IN, early: bool = True) -> int:
+def sample_size(
+    n_samples: int, n_kernels: int, one_in: int = ONE_IN, early: bool = True, leads: bool = True
+) -> int:
     """Return how many samples to look for a start among; 0 where that does not pay."""
     many = n_samples >= WORTH
     if not many and not (early and n_samples >= EARLY and n_kernels * n_samples**2 >= ENTRIES):
         return 0
     least = FEWEST if many else n_samples // ONE_IN
-    size = min(max(n_samples // one_in, least), int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
+    wanted = max(least, min(LEADING, int(MOST * n_samples))) if many and leads else least
+    size = min(max(n_samples // one_in, wanted), int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
     return size if size >= least else 0
 
 

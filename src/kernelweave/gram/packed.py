@@ -41,6 +41,7 @@ class PackedGrams:
     roots: Matrix = field(repr=False)
     centred: bool
     n_threads: int = 1
+    sources: tuple[Source, ...] = field(default=(), repr=False)  # whose checks are deferred, if they are
 
     @classmethod
     def pack(
@@ -68,7 +69,14 @@ class PackedGrams:
             one.pack_all(shifts, packed, n_threads)
         shared_out(convert, [(source, rows) for source in single for rows in source.blocks()], n_threads)
         sizes, roots = np.abs(found).max(axis=1), np.sqrt(np.maximum(found - 2.0 * shifts, 0.0))
-        return cls(packed, shifts, sizes, roots, centre, n_threads)
+        return cls(packed, shifts, sizes, roots, centre, n_threads, tuple(bulk))
+
+    def settle(self) -> bool:
+        changed = [m for source in self.sources for m in source.settle()]
+        for source in self.sources:
+            for m, K in source.block(slice(None), slice(None), changed):
+                _core.pack(np.ascontiguousarray(K), 0, self.shifts[m], self.packed[m])
+        return bool(changed)
 
     @property
     def n_kernels(self) -> int:
@@ -95,7 +103,7 @@ class PackedGrams:
     def subset(self, which: Indices) -> PackedGrams:
         """Return these kernels alone, in this order."""
         parts = {part: getattr(self, part)[which] for part in ("packed", "shifts", "sizes", "roots")}
-        return replace(self, **parts)
+        return replace(self, **parts, sources=())
 
     def sample(self, rows: Indices) -> PackedGrams:
         """Return the kernels of these samples alone; rows ascend."""
@@ -103,7 +111,7 @@ class PackedGrams:
         packed = np.empty(shape, dtype=self.packed.dtype)
         _core.take(self.packed, rows.astype(np.uint64), packed, self.n_threads)
         shifts, roots = self.shifts.take(rows, axis=1), self.roots.take(rows, axis=1)
-        return replace(self, packed=packed, shifts=shifts, roots=roots)
+        return replace(self, packed=packed, shifts=shifts, roots=roots, sources=())
 
     def images(self, coef: AnyArray) -> AnyArray:
         return self._images(coef, None)

@@ -86,6 +86,15 @@ class Samples(Protocol):
         ...
 
 
+@runtime_checkable
+class DefersChecks(Protocol):
+    """A stack of matrices from outside, whose checks can go on beside the work."""
+
+    def settle(self) -> bool:
+        """Finish the checks; return whether entries had to be changed, so that earlier answers are void."""
+        ...
+
+
 class StoredStack(GramStack, Samples, Protocol):
     """How the training kernels of a fit are held, whichever way."""
 

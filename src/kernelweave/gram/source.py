@@ -57,6 +57,13 @@ class Source(ABC):
     def check(self) -> None:  # noqa: B027 - most make their entries themselves
         """Raise ValueError unless what comes from outside is a kernel; `Bulk.pack_all` does so too."""
 
+    def defer(self, n_threads: int) -> None:  # noqa: B027
+        """Promise to call `settle`: what no pass reads may be checked until then, beside the work."""
+
+    def settle(self) -> list[int]:
+        """Finish what was deferred as `check` would; return the kernels that had to be changed for it."""
+        return []
+
     def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
         """Write K_m[i, j] - shifts[m, i] - shifts[m, j] of these rows to the triangles packed[m]."""
         for m, K in self.block(rows, slice(0, rows.stop)):

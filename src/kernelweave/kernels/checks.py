@@ -38,18 +38,26 @@ class Inspection:
             # Sums of n^2 entries carry this much rounding even when the matrix is exactly symmetric.
             n = diagonals.shape[1]
             self._rounding = 8.0 * n**1.5 * np.finfo(np.float64).eps * diagonals.max(axis=1)
-        self.probes = _probes(n)
+        self.probes = probes(n)
 
     def judged(self, reports: Sequence[tuple[bool, float]]) -> list[bool]:
         """Tell for each matrix whether it passed, given what the compiled pass found."""
+        minors, asymmetry = zip(*reports, strict=True)
+        return [a and b for a, b in zip(self.definite(minors), self.symmetric(asymmetry), strict=True)]
+
+    def definite(self, minors: Sequence[bool]) -> list[bool]:
+        """Tell for each matrix whether diagonal and minors allow it to be a kernel, which NaN does not."""
+        return [bool(sound and found) for sound, found in zip(self._sound, minors, strict=True)]
+
+    def symmetric(self, asymmetry: Sequence[float]) -> list[bool]:
+        """Tell for each matrix whether nothing but rounding is between it and its transpose."""
         return [
-            bool(sound and minors and abs(asymmetry) <= rounding)
-            for sound, rounding, (minors, asymmetry) in zip(self._sound, self._rounding, reports, strict=True)
+            bool(abs(found) <= rounding) for rounding, found in zip(self._rounding, asymmetry, strict=True)
         ]
 
 
 @cache
-def _probes(n: int) -> Matrix:
+def probes(n: int) -> Matrix:
     """Return two random vectors: s'Kr = r'Ks up to rounding for a symmetric K only."""
     return np.random.default_rng(n).normal(size=(2, n))
 

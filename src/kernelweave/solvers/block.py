@@ -16,9 +16,8 @@ from kernelweave.solvers.problem import Ahead, Walk
 STIR = 0.1
 # Steps with the energies of a smaller problem, at most, and the change of the weights that is worth another.
 ROUNDS, SETTLED = 3, 0.02
-# It is asked as long as this share of the gap at most is left after its steps; they count this much, beside
-# the step without it.
-LED, TRUST = 0.25, 0.75
+# It is asked as long as this share of the gap at most is left after its steps.
+LED = 0.25
 # Energies are not believed to grow or fall by more than this in a step.
 CHANGE = 100.0
 
@@ -98,7 +97,7 @@ def _steps_ahead(ahead: Ahead, geometry: Reweights, eta: Vector, h: Vector, rela
 
     They count as many times as those of the problem itself are larger at eta.
     """
-    reached = usual = _step(geometry, eta, h, relaxation)
+    reached = _step(geometry, eta, h, relaxation)
     seen = ahead.energies(eta)
     for _ in range(ROUNDS):
         then = ahead.energies(reached)
@@ -110,7 +109,7 @@ def _steps_ahead(ahead: Ahead, geometry: Reweights, eta: Vector, h: Vector, rela
         reached = further
         if moved <= SETTLED:
             break
-    return TRUST * reached + (1.0 - TRUST) * usual
+    return reached
 
 
 def block_norms(eta: Vector, h: Vector) -> Vector:
