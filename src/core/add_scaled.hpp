@@ -13,12 +13,19 @@ namespace {
 constexpr std::size_t kChunk = 1024;  // entries of one accumulator: well within a 32 KB first-level cache
 constexpr std::size_t kTogether = 4;
 
-// Four kernels at a time: the accumulator is read and written once for all of them.
+// Four kernels at a time: the accumulator is read and written once for all of them. The rows that are `next` are asked
+// for line by line, so that memory is never idle.
 template <class T>
-inline void add_scaled(T* acc, const T* const* rows, const T* weights, std::size_t length) {
+inline void add_scaled(T* acc, const T* const* rows, const T* const* next, const T* weights, std::size_t length) {
+    constexpr std::size_t kLine = 64 / sizeof(T);
     const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
     const T u = weights[0], v = weights[1], w = weights[2], x = weights[3];
-    for (std::size_t j = 0; j < length; ++j) acc[j] += (u * a[j] + v * b[j]) + (w * c[j] + x * d[j]);
+    const std::size_t whole = length - length % kLine;
+    for (std::size_t start = 0; start < whole; start += kLine) {
+        for (std::size_t r = 0; r < kTogether; ++r) fetch(next[r] + start);
+        for (std::size_t j = start; j < start + kLine; ++j) acc[j] += (u * a[j] + v * b[j]) + (w * c[j] + x * d[j]);
+    }
+    for (std::size_t j = whole; j < length; ++j) acc[j] += (u * a[j] + v * b[j]) + (w * c[j] + x * d[j]);
 }
 
 // The same sum, and in `size` that of absolute values: what relative errors of the entries are measured by.
@@ -34,13 +41,13 @@ KERNELWEAVE_CLONES void add_scaled_rows_and_sizes(double* acc, double* size, con
     }
 }
 
-KERNELWEAVE_CLONES void add_scaled_rows(float* acc, const float* const* rows, const float* weights,
-                                        std::size_t length) {
-    add_scaled(acc, rows, weights, length);
+KERNELWEAVE_CLONES void add_scaled_rows(float* acc, const float* const* rows, const float* const* next,
+                                        const float* weights, std::size_t length) {
+    add_scaled(acc, rows, next, weights, length);
 }
-KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const double* const* rows, const double* weights,
-                                        std::size_t length) {
-    add_scaled(acc, rows, weights, length);
+KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const double* const* rows, const double* const* next,
+                                        const double* weights, std::size_t length) {
+    add_scaled(acc, rows, next, weights, length);
 }
 
 // Matrices with their weights, without those of weight zero; entries of type T are added up in the precision of Sum.
@@ -59,12 +66,16 @@ public:
         }
     }
 
-    // acc += the sum of the entries [place, place + length) of all matrices.
-    void add(Sum* acc, std::size_t place, std::size_t length) const {
-        const T* rows[kTogether];
+    // acc += the sum of the entries [place, place + length) of all matrices; `later` is the place to be asked for next.
+    void add(Sum* acc, std::size_t place, std::size_t length, std::size_t later) const {
+        const T *rows[kTogether], *next[kTogether];
         for (std::size_t m = 0; m < matrices_.size(); m += kTogether) {
-            for (std::size_t r = 0; r < kTogether; ++r) rows[r] = matrices_[m + r] + place;
-            add_scaled_rows(acc, rows, weights_.data() + m, length);
+            const bool last = m + kTogether == matrices_.size();
+            for (std::size_t r = 0; r < kTogether; ++r) {
+                rows[r] = matrices_[m + r] + place;
+                next[r] = last ? matrices_[r] + later : matrices_[m + kTogether + r] + place;
+            }
+            add_scaled_rows(acc, rows, next, weights_.data() + m, length);
         }
     }
 

@@ -23,6 +23,11 @@ KERNELWEAVE_CLONES Sums sum_row(const double* row, const double* left, const dou
     return {with_left, with_right};
 }
 
+KERNELWEAVE_CLONES void set_tilt(double l, double r, const double* left, const double* right,
+                                 double* KERNELWEAVE_RESTRICT tilt, std::size_t n) {
+    for (std::size_t j = 0; j < n; ++j) tilt[j] = l * right[j] - r * left[j];
+}
+
 KERNELWEAVE_CLONES std::int64_t broken_minors(const double* row, const double* roots, double root, std::size_t n) {
     std::int64_t broken = 0;
     for (std::size_t j = 0; j < n; ++j) broken |= std::abs(row[j]) <= root * roots[j] ? 0 : 1;
@@ -105,6 +110,10 @@ void take_note(FourRows& rows, const Four& found) {
 }
 
 }  // namespace
+
+void tilt_row(double l, double r, const double* left, const double* right, double* tilt, std::size_t length) {
+    set_tilt(l, r, left, right, tilt, length);
+}
 
 void inspect_and_add(FourRows& rows, const double* tilt, double* acc, std::size_t length) {
     take_note(rows, add_four(rows, tilt, acc, length));

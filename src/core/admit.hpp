@@ -17,6 +17,9 @@ std::vector<AdmitReport> added_up(const std::vector<AdmitReport>& parts, std::si
 // Inspect the n x n matrix K.
 AdmitReport inspect(const double* K, std::size_t n, const double* roots, const double* left, const double* right);
 
+// tilt_j = l right_j - r left_j
+void tilt_row(double l, double r, const double* left, const double* right, double* tilt, std::size_t length);
+
 // Entries of the rows of four matrices, read together. Products with `tilt`, left_i right_j - right_i left_j for the
 // entries of row i, add up to the asymmetry. `above` is set where an entry is not within its matrix' bound.
 struct FourRows {

@@ -22,17 +22,22 @@
 
 namespace kernelweave {
 
+// Ask for the line of an entry that is read soon.
+template <class T>
+KERNELWEAVE_INLINE void fetch(const T* entry) {
+#if defined(__GNUC__)
+    __builtin_prefetch(entry, 0, 2);
+#else
+    (void)entry;
+#endif
+}
+
 // Ask for the entries of a row that is read soon: rows of a triangle are short, and the processor only guesses the
 // continuation of long reads.
 template <class T>
 KERNELWEAVE_INLINE void fetch_ahead(const T* row, std::size_t length) {
-#if defined(__GNUC__)
     constexpr std::size_t kLine = 64 / sizeof(T);
-    for (std::size_t j = 0; j < length; j += kLine) __builtin_prefetch(row + j, 0, 2);
-#else
-    (void)row;
-    (void)length;
-#endif
+    for (std::size_t j = 0; j < length; j += kLine) fetch(row + j);
 }
 
 }  // namespace kernelweave

@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::size_t kFour = 4;  // matrices, or rows of one, that are read together
 constexpr std::size_t kAhead = 4;  // rows from being asked for to being read
-constexpr std::size_t kHeld = 20480;  // entries of a sum that stay in the second-level cache
 constexpr std::size_t kBlock = 8;  // rows per task: small enough to balance the triangle's growing rows
 
 std::size_t row_blocks(std::size_t n) { return (n + kBlock - 1) / kBlock; }
@@ -127,26 +126,28 @@ public:
     // Matrix m, or another in its place where there are no more.
     std::size_t filled_up(std::size_t m, std::size_t other) const { return m < K_.size() ? m : other; }
 
-    void set_tilt(std::size_t i, double* tilt) const {
-        for (std::size_t j = 0; j <= i; ++j) tilt[j] = left_[i] * right_[j] - right_[i] * left_[j];
+    // The tilt of the entries [start, start + length) of row i.
+    void set_tilt(std::size_t i, std::size_t start, std::size_t length, double* tilt) const {
+        tilt_row(left_[i], right_[i], left_ + start, right_ + start, tilt, length);
     }
 
-    // Read row i of the matrices m, m + 1, .. up to the diagonal, which `lower(rows)` does.
-    template <class Lower>
-    void read(std::size_t m, std::size_t i, const double* tilt, AdmitReport* reports, const Lower& lower) const {
+    // Read entries [start, start + length) of row i of the matrices m, m + 1, .., which `look(rows)` does.
+    template <class Look>
+    void read(std::size_t m, std::size_t i, std::size_t start, std::size_t length, AdmitReport* reports,
+              const Look& look) const {
         const std::size_t several = std::min(kFour, K_.size() - m);
         FourRows rows{};
         for (std::size_t r = 0; r < kFour; ++r) {
             const std::size_t k = filled_up(m + r, m);
-            rows.row[r] = K_[k] + i * n_;
+            rows.row[r] = K_[k] + i * n_ + start;
             rows.bound[r] = roots_[k * n_ + i] * least_[k];  // entries it covers need no other look
         }
-        lower(rows);
+        look(rows);
         for (std::size_t r = 0; r < several; ++r) {
             const double* own = roots_ + (m + r) * n_;
-            if (rows.above[r] && !within_minors(rows.row[r], own, own[i], i + 1)) reports[r].minors = false;
+            if (rows.above[r] && !within_minors(rows.row[r], own + start, own[i], length)) reports[r].minors = false;
+            reports[r].asymmetry += rows.asymmetry[r];
         }
-        for (std::size_t r = 0; r < several; ++r) reports[r].asymmetry += rows.asymmetry[r];
     }
 
 private:
@@ -190,7 +191,7 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
         std::vector<double> tilt(n);
         std::vector<T> nowhere((kFour - 1) * n);  // for matrices that fill up: no two may have one place
         for (std::size_t i = 0; i < n; ++i) {
-            inspector.set_tilt(i, tilt.data());
+            inspector.set_tilt(i, 0, i + 1, tilt.data());
             FourPlaces<T> places{};
             for (std::size_t r = 0; r < kFour; ++r) {
                 const std::size_t k = inspector.filled_up(m + r, m);
@@ -200,7 +201,7 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
                 places.out[r] = packed + k * triangle(n) + triangle(i);
                 if (m + r >= K.size()) places.out[r] = nowhere.data() + (r - 1) * n;
             }
-            inspector.read(m, i, tilt.data(), reports.data() + m, [&](FourRows& rows) {
+            inspector.read(m, i, 0, i + 1, reports.data() + m, [&](FourRows& rows) {
                 inspect_and_pack(rows, tilt.data(), places, i + 1);
             });
         }
@@ -216,7 +217,8 @@ void combine_all(const Matrices& K, std::size_t n, const double* eta, const doub
         for (std::size_t start = 0; start <= i; start += kChunk) {
             const std::size_t length = std::min(kChunk, i + 1 - start);
             for (std::size_t j = 0; j < length; ++j) acc[j] = -(shift[i] + shift[start + j]);
-            sum.add(acc, i * n + start, length);
+            const std::size_t later = start + kChunk <= i ? i * n + start + kChunk : std::min(i + 1, n - 1) * n;
+            sum.add(acc, i * n + start, length, later);
             T* row = out + i * n + start;
             for (std::size_t j = 0; j < length; ++j) row[j] = static_cast<T>(acc[j]);
         }
@@ -227,28 +229,25 @@ template <class T>
 std::vector<AdmitReport> admit_and_combine(const Matrices& K, std::size_t n, const double* roots, const double* probes,
                                        const double* eta, const double* shift, T* out, int n_threads) {
     const Inspector inspector(K, n, roots, probes);
-    const std::size_t together = std::min(kBlock, std::max<std::size_t>(1, kHeld / n));
-    const std::size_t blocks = (n + together - 1) / together;
-    std::vector<AdmitReport> parts(blocks * K.size(), AdmitReport{true, 0.0});
-    parallel_for(blocks, n_threads, [&](std::size_t task) {
-        const std::size_t block = blocks - 1 - task;  // longest rows first
-        const std::size_t first = block * together, last = std::min(n, first + together);
-        std::vector<double> acc((last - first) * n), tilt((last - first) * n);
-        for (std::size_t i = first; i < last; ++i) {
-            inspector.set_tilt(i, tilt.data() + (i - first) * n);
-            for (std::size_t j = 0; j <= i; ++j) acc[(i - first) * n + j] = -(shift[i] + shift[j]);
-        }
-        for (std::size_t m = 0; m < K.size(); m += kFour) {  // some whole rows of each in turn: long streams
-            for (std::size_t i = first; i < last; ++i) {
-                const double* own = tilt.data() + (i - first) * n;
-                inspector.read(m, i, own, parts.data() + block * K.size() + m, [&](FourRows& rows) {
+    std::vector<AdmitReport> parts(row_blocks(n) * K.size(), AdmitReport{true, 0.0});
+    walk_rows(n, n_threads, [&](std::size_t block, std::size_t i) {
+        AdmitReport* reports = parts.data() + block * K.size();
+        double acc[kChunk], tilt[kChunk];
+        for (std::size_t start = 0; start <= i; start += kChunk) {
+            const std::size_t length = std::min(kChunk, i + 1 - start);
+            inspector.set_tilt(i, start, length, tilt);
+            for (std::size_t j = 0; j < length; ++j) acc[j] = -(shift[i] + shift[start + j]);
+            for (std::size_t m = 0; m < K.size(); m += kFour) {
+                for (std::size_t r = kFour; r < 2 * kFour && m + r < K.size(); ++r)
+                    fetch_ahead(K[m + r] + i * n + start, length);
+                inspector.read(m, i, start, length, reports + m, [&](FourRows& rows) {
                     for (std::size_t r = 0; r < kFour; ++r) rows.weight[r] = m + r < K.size() ? eta[m + r] : 0.0;
-                    inspect_and_add(rows, own, acc.data() + (i - first) * n, i + 1);
+                    inspect_and_add(rows, tilt, acc, length);
                 });
             }
+            T* row = out + i * n + start;
+            for (std::size_t j = 0; j < length; ++j) row[j] = static_cast<T>(acc[j]);
         }
-        for (std::size_t i = first; i < last; ++i)
-            for (std::size_t j = 0; j <= i; ++j) out[i * n + j] = static_cast<T>(acc[(i - first) * n + j]);
     });
     return added_up(parts, K.size());
 }
@@ -284,8 +283,10 @@ void energies_all(const Matrices& K, std::size_t n, const double* V, std::size_t
                 for (std::size_t m = 0; m < K.size(); m += kFour) {
                     const std::size_t several = std::min(kFour, K.size() - m);
                     const double* rows[kFour];
-                    for (std::size_t r = 0; r < kFour; ++r)
+                    for (std::size_t r = 0; r < kFour; ++r) {
                         rows[r] = K[r < several ? m + r : m] + i * n + start;
+                        if (m + kFour + r < K.size()) fetch_ahead(K[m + kFour + r] + i * n + start, length);
+                    }
                     double dots[kFour];
                     dot_four_rows(rows, v + start, length, dots);
                     for (std::size_t r = 0; r < several; ++r) part[m + r] += v[i] * dots[r];

@@ -55,8 +55,7 @@ void UpperSums::add_block(std::size_t block) {
     const double *left = probes_.data(), *right = left + n_;
     const std::size_t first = block * kRows, last = std::min(n_, first + kRows);
     std::vector<double> tilt((last - first) * n_);
-    for (std::size_t i = first; i < last; ++i)
-        for (std::size_t j = i + 1; j < n_; ++j) tilt[(i - first) * n_ + j] = left[i] * right[j] - right[i] * left[j];
+    for (std::size_t i = first; i < last; ++i) tilt_row(left[i], right[i], left, right, tilt.data() + (i - first) * n_, n_);
     double* part = parts_.data() + block * K_.size();
     for (std::size_t m = 0; m < K_.size(); m += kFour) {
         const std::size_t several = std::min(kFour, K_.size() - m);
