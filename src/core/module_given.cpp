@@ -108,6 +108,15 @@ public:
     UpperSums(Given K, Input<double, 2> probes, int n_threads)
         : K_(std::move(K)), sums_(square(K_, checked(K_, probes)), probes.shape(1), probes.data(), n_threads) {}
 
+    void energies(Input<double, 1> v, Output<double, 1> out) {
+        require(v.shape(0) == K_[0].shape(0), "UpperSums: v must hold one entry per sample");
+        require(out.shape(0) == K_.size(), "UpperSums: out must hold one entry per matrix");
+        nb::gil_scoped_release release;
+        sums_.energies(v.data(), out.data());
+    }
+
+    bool goes_on() const { return sums_.goes_on(); }
+
     std::vector<double> finish() {
         nb::gil_scoped_release release;
         return sums_.finish();
@@ -205,6 +214,8 @@ void bind_given(nb::module_& m) {
           nb::arg("n_threads") = 1, nb::arg("where") = nb::none());
     nb::class_<UpperSums>(m, "UpperSums")
         .def(nb::init<Given, Input<double, 2>, int>(), nb::arg("K"), nb::arg("probes").noconvert(), nb::arg("n_threads") = 1)
+        .def("energies", &UpperSums::energies, nb::arg("v").noconvert(), nb::arg("out").noconvert())
+        .def_prop_ro("goes_on", &UpperSums::goes_on)
         .def("finish", &UpperSums::finish);
     bind<float>(m);
     bind<double>(m);

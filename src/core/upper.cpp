@@ -6,19 +6,22 @@
 
 #include "admit.hpp"
 #include "dispatch.hpp"
+#include "dot_and_add.hpp"
 #include "parallel.hpp"
 
 namespace kernelweave {
 namespace {
 
-constexpr std::size_t kRows = 8;  // rows of all matrices in a block: some megabytes, a fraction of a millisecond
+constexpr std::size_t kRows = 8;  // rows per task
 constexpr std::size_t kFour = 4;  // matrices that are read together
+constexpr std::size_t kChunk = 1024;  // entries of a row that stay in the first-level cache
 constexpr std::chrono::microseconds kRest{30};
 
 }  // namespace
 
 UpperSums::UpperSums(Matrices K, std::size_t n, const double* probes, int n_threads)
-    : K_(std::move(K)), n_(n), probes_(probes, probes + 2 * n), n_threads_(n_threads), parts_(blocks() * K_.size(), 0.0) {
+    : K_(std::move(K)), n_(n), probes_(probes, probes + 2 * n), n_threads_(n_threads), parts_(n * K_.size(), 0.0),
+      taken_(n) {
     if (n_threads < 2) return;
     try {
         helper_ = std::thread([this] { help(); });
@@ -34,7 +37,7 @@ UpperSums::~UpperSums() {
 
 std::vector<double> UpperSums::finish() {
     wanted_ = true;
-    const std::size_t left = blocks() - std::min(blocks(), next_.load());
+    const std::size_t left = n_ - std::min(n_, next_.load());
     parallel_for(left, n_threads_, [this](std::size_t) { add_next(); });
     join();
     std::vector<double> sums(K_.size(), 0.0);
@@ -42,30 +45,50 @@ std::vector<double> UpperSums::finish() {
     return sums;
 }
 
-std::size_t UpperSums::blocks() const { return (n_ + kRows - 1) / kRows; }
-
 bool UpperSums::add_next() {
-    const std::size_t block = next_.fetch_add(1);
-    if (block >= blocks()) return false;
-    add_block(block);
+    const std::size_t i = next_.fetch_add(1);
+    if (i >= n_) return false;
+    if (!taken_[i].exchange(true)) read_row(i, true, nullptr, nullptr);
     return true;
 }
 
-void UpperSums::add_block(std::size_t block) {
+void UpperSums::energies(const double* v, double* out) {
+    const std::size_t blocks = (n_ + kRows - 1) / kRows;
+    std::vector<double> parts(blocks * K_.size(), 0.0);
+    parallel_for(blocks, n_threads_, [&](std::size_t block) {
+        for (std::size_t i = block * kRows; i < std::min(n_, (block + 1) * kRows); ++i)
+            if (v[i] != 0.0) read_row(i, !taken_[i].exchange(true), v, parts.data() + block * K_.size());
+    });
+    std::fill(out, out + K_.size(), 0.0);
+    for (std::size_t p = 0; p < parts.size(); ++p) out[p % K_.size()] += parts[p];
+}
+
+// Read a row of all matrices right of the diagonal: to add it up, and for what it has to do with the energies of v.
+void UpperSums::read_row(std::size_t i, bool adds, const double* v, double* energies) {
     const double *left = probes_.data(), *right = left + n_;
-    const std::size_t first = block * kRows, last = std::min(n_, first + kRows);
-    std::vector<double> tilt((last - first) * n_);
-    for (std::size_t i = first; i < last; ++i) tilt_row(left[i], right[i], left, right, tilt.data() + (i - first) * n_, n_);
-    double* part = parts_.data() + block * K_.size();
-    for (std::size_t m = 0; m < K_.size(); m += kFour) {
-        const std::size_t several = std::min(kFour, K_.size() - m);
-        FourRows rows{};
-        for (std::size_t i = first; i < last; ++i) {
-            for (std::size_t r = 0; r < kFour; ++r) rows.row[r] = K_[r < several ? m + r : m] + i * n_ + i + 1;
-            inspect_rows(rows, tilt.data() + (i - first) * n_ + i + 1, n_ - i - 1);
+    double* part = parts_.data() + i * K_.size();
+    double tilt[kChunk];
+    for (std::size_t start = i + 1; start < n_; start += kChunk) {
+        const std::size_t length = std::min(kChunk, n_ - start);
+        if (adds) tilt_row(left[i], right[i], left + start, right + start, tilt, length);
+        for (std::size_t m = 0; m < K_.size(); m += kFour) {
+            const std::size_t several = std::min(kFour, K_.size() - m);
+            FourRows rows{};
+            for (std::size_t r = 0; r < kFour; ++r) {
+                rows.row[r] = K_[r < several ? m + r : m] + i * n_ + start;
+                if (m + kFour + r < K_.size()) fetch_ahead(K_[m + kFour + r] + i * n_ + start, length);
+            }
+            double dots[kFour] = {};
+            if (adds) inspect_rows(rows, tilt, length);
+            if (v != nullptr) dot_four_rows(rows.row, v + start, length, dots);
+            for (std::size_t r = 0; r < several; ++r) {
+                if (adds) part[m + r] += rows.asymmetry[r];
+                if (v != nullptr) energies[m + r] += v[i] * dots[r];
+            }
         }
-        for (std::size_t r = 0; r < several; ++r) part[m + r] = rows.asymmetry[r];
     }
+    if (v == nullptr) return;
+    for (std::size_t m = 0; m < K_.size(); ++m) energies[m] += 0.5 * v[i] * v[i] * K_[m][i * n_ + i];
 }
 
 void UpperSums::help() {

@@ -20,13 +20,18 @@ public:
     UpperSums& operator=(const UpperSums&) = delete;
     ~UpperSums();
 
+    // out[m] = 1/2 v'K_m v from the upper triangles: the rows where v is not zero are added up on the way.
+    void energies(const double* v, double* out);
+
+    // Whether something is left to be read.
+    bool goes_on() const { return next_ < n_; }
+
     // Do what is left with all threads; one sum per matrix. Digits do not depend on who has added what.
     std::vector<double> finish();
 
 private:
-    std::size_t blocks() const;
-    bool add_next();  // false when no block is left
-    void add_block(std::size_t block);
+    bool add_next();  // false when no row is left
+    void read_row(std::size_t i, bool adds, const double* v, double* energies);
     void help();
     void join();
 
@@ -34,8 +39,9 @@ private:
     const std::size_t n_;
     const std::vector<double> probes_;
     const int n_threads_;
-    std::vector<double> parts_;  // (blocks, matrices)
-    std::atomic<std::size_t> next_{0};
+    std::vector<double> parts_;             // (rows, matrices)
+    std::vector<std::atomic<bool>> taken_;  // rows, by whoever adds them up
+    std::atomic<std::size_t> next_{0};      // all rows before are taken
     std::atomic<bool> wanted_{false}, stopped_{false};
     std::thread helper_;
 };

@@ -304,7 +304,10 @@ class UncheckedSource(MatrixSource):
 
     def energies_all(self, V: Matrix, out: Vector, n_threads: int) -> None:
         self.check()
-        super().energies_all(V, out, n_threads)
+        if self._suspended is not None and len(V) == 1 and self._suspended.upper.goes_on:
+            self._suspended.upper.energies(V[0], out)  # of triangles that have to be read anyway
+        else:
+            super().energies_all(V, out, n_threads)
 
     def image_all(self, eta: Vector, V: Matrix, out: AnyArray, n_threads: int) -> None:
         self.check()
