@@ -298,7 +298,7 @@ class UncheckedSource(MatrixSource):
 
     def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> bool:
         finite = super().take_all(rows, shifts, packed, n_threads)
-        if not finite or not all(np.isfinite(diagonal).all() for _, diagonal in self.diagonals()):
+        if not finite or not np.isfinite(self.all_diagonals).all():
             self.check()
         return finite
 
@@ -318,7 +318,7 @@ class UncheckedSource(MatrixSource):
         super().images_all(V, out, n_threads, where)
 
     def _inspection(self) -> Inspection:
-        return Inspection(np.array([diagonal for _, diagonal in self.diagonals()]), self._bank.tolerances)
+        return Inspection(self.all_diagonals, self._bank.tolerances)
 
     def _admitted(self, seen: Inspection, reports: Sequence[tuple[bool, float]], n_threads: int) -> list[int]:
         """Judge every matrix by its lower triangle and, now or later, the upper one; return those mended."""

@@ -27,10 +27,14 @@ class MatrixSource(Bulk):
                 yield m, K[rows][:, columns]
 
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
+        yield from zip(self.kernels, self.all_diagonals, strict=True)
+
+    @property
+    def all_diagonals(self) -> Matrix:
         if self._diagonals is None:
             self._diagonals = np.empty((len(self.kernels), self.n_samples))
             _core.diagonals(self._matrices, self._diagonals)
-        yield from zip(self.kernels, self._diagonals, strict=True)
+        return self._diagonals
 
     def centre_all(self, chosen: Indices, shifts: Matrix, n_threads: int) -> None:
         _core.reference_means(self._matrices, chosen.astype(np.uint64), shifts, n_threads)

@@ -89,6 +89,11 @@ class Bulk(Source):
     It holds every kernel of the stack, so arrays with one row per kernel are its own.
     """
 
+    @property
+    @abstractmethod
+    def all_diagonals(self) -> Matrix:
+        """The diagonals of its kernels, one row each; read only."""
+
     @abstractmethod
     def centre_all(self, chosen: Indices, shifts: Matrix, n_threads: int) -> None:
         """Set the shifts of its kernels."""
@@ -157,9 +162,12 @@ def renumbered(sources: Sequence[Source], which: Sequence[int] | None = None) ->
 
 
 def diagonals(sources: Sequence[Source], n_kernels: int, n_samples: int) -> Matrix:
-    """Return the diagonal of each kernel, one row each."""
+    """Return the diagonal of each kernel, one row each; read only."""
+    single, bulk = in_bulk(sources)
+    if bulk:
+        return bulk[0].all_diagonals
     found = np.zeros((n_kernels, n_samples))
-    for source in sources:
+    for source in single:
         for m, diagonal in source.diagonals():
             found[m] = diagonal
     return found
@@ -167,8 +175,11 @@ def diagonals(sources: Sequence[Source], n_kernels: int, n_samples: int) -> Matr
 
 def largest_entries(sources: Sequence[Source], n_kernels: int) -> Vector:
     """Return the largest diagonal entry of each kernel, which bounds all its entries."""
+    single, bulk = in_bulk(sources)
+    if bulk:
+        return np.asarray(np.abs(bulk[0].all_diagonals).max(axis=1))
     sizes = np.zeros(n_kernels)
-    for source in sources:
+    for source in single:
         found = dict(source.diagonals())
         if found:
             sizes[list(found)] = np.abs([*found.values()]).max(axis=1)
