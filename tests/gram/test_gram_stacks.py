@@ -100,27 +100,27 @@ def test_a_sample_is_a_stack_of_its_own(rng, matrices, name):
 
 
 def test_a_start_is_looked_for_among_few_samples_if_there_are_many(monkeypatch):
-    sizes = (999, 1000, 2400, 8000)
-    assert [memory.sample_size(n, 10) for n in sizes] == [0, 400, 700, 1831]
-    assert [memory.sample_size(n, 10, leads=False) for n in sizes] == [0, 300, 600, 1831]
-    assert [memory.sample_size(n, 10, 8, leads=False) for n in sizes] == [0, 300, 300, 1000]
-    assert [memory.sample_size(n, 100) for n in (400, 500, 999)] == [0, 125, 249]
-    assert [memory.sample_size(999, 100, early=False), memory.sample_size(500, 10)] == [0, 0]
-    held = packed_bytes(8000, 10, 4) - lazy_bytes(8000, 10, 4)
-    with_sample = lazy_bytes(8000, 10, 4)
-    monkeypatch.setattr(memory, "WORTH", 10_000)
-    monkeypatch.setattr(memory, "EARLY", 10_000)
-    assert packed_bytes(8000, 10, 4) - lazy_bytes(8000, 10, 4) == held
-    assert with_sample - lazy_bytes(8000, 10, 4) == 10 * (1831 * 1832 // 2) * 4
+    sizes = (999, 1000, 2400, 16_000)
+    assert [memory.sample_size(n, 10, leads=True) for n in sizes] == [0, 400, 840, 1000]
+    assert [memory.sample_size(n, 10, leads=False) for n in sizes] == [0, 300, 300, 1831]
+    for leads in (True, False):
+        assert [memory.sample_size(n, 100, leads) for n in (400, 500, 999)] == [0, 125, 249]
+        assert memory.sample_size(999, 100, leads, early=False) == memory.sample_size(500, 10, leads) == 0
+    held = packed_bytes(16_000, 10, 4) - lazy_bytes(16_000, 10, 4)
+    with_sample = lazy_bytes(16_000, 10, 4)
+    monkeypatch.setattr(memory, "WORTH", 20_000)
+    monkeypatch.setattr(memory, "EARLY", 20_000)
+    assert packed_bytes(16_000, 10, 4) - lazy_bytes(16_000, 10, 4) == held
+    assert with_sample - lazy_bytes(16_000, 10, 4) == 10 * (1831 * 1832 // 2) * 4
 
 
 def test_a_sample_takes_no_more_than_it_may():
     for n_kernels in (50, 200, 350):
-        size = memory.sample_size(20_000, n_kernels)
+        size = memory.sample_size(20_000, n_kernels, leads=False)
         assert 300 <= size < 2500
         assert 0.98 * memory.SAMPLE <= n_kernels * size**2 / 2 * 8 <= memory.SAMPLE
-    assert memory.sample_size(20_000, 500) == memory.sample_size(999, 600) == 0
-    assert memory.sample_size(999, 500) == 249
+    assert memory.sample_size(20_000, 500, leads=False) == memory.sample_size(999, 600, leads=False) == 0
+    assert memory.sample_size(999, 500, leads=False) == 249
 
 
 def test_only_float32_rounds_beyond_double(matrices):

@@ -167,6 +167,8 @@ def test_samples_are_taken_in_runs_where_their_targets_are_like_all(rng, sort):
 def large_enough(monkeypatch):
     monkeypatch.setattr(of_memory, "WORTH", N)
     monkeypatch.setattr(of_memory, "FEWEST", SIZE)
+    monkeypatch.setattr(of_memory, "FEWEST_LEADING", SIZE)
+    monkeypatch.setattr(of_memory, "MOST_LEADING", SIZE)
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def first_guess(problem: Problem, solver: Solver, progress: Progress) -> Sample 
     """Return the problem on some of the samples, solved; None where too few for that to pay."""
     bank = problem.bank
     early = solver.starts_early and _selects(problem.geometry, bank.n_kernels)
-    size = sample_size(bank.n_samples, bank.n_kernels, solver.one_in, early, solver.asks_ahead)
+    size = sample_size(bank.n_samples, bank.n_kernels, solver.asks_ahead, early)
     return guess(problem, solver, size, progress)
 
 

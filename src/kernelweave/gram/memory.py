@@ -10,12 +10,14 @@ SHARE_OF_FREE = 0.8
 SINGLE, DOUBLE = 4, 8
 # Blocks of rows that the threads make and keep for a moment.
 ROWS = 32 << 20
-# From this many samples on a start is looked for among some of them: one in so many, at least so many, as
-# long as their kernels take no more than this. What leads a walk needs more of them, but never most of all.
-WORTH, ONE_IN, FEWEST, SAMPLE = 1000, 4, 300, 128 << 20
-LEADING, MOST = 700, 0.4
+# From this many samples on a start is looked for among some of them, as long as their kernels take no more
+# than this: one in so many, at least so many. What leads a walk needs more of them: this share, from so many
+# to so many, which are enough whatever there are.
+WORTH, SAMPLE = 1000, 128 << 20
+ONE_IN, FEWEST = 8, 300
+LEADING, FEWEST_LEADING, MOST_LEADING = 0.35, 400, 1000
 # Where the way is long, from this many samples on already, if their kernels have so many entries.
-EARLY, ENTRIES = 500, 20_000_000
+EARLY, ENTRIES, EARLY_ONE_IN = 500, 20_000_000, 4
 # Where the system does not say, nothing is refused.
 UNKNOWN = 1 << 62
 
@@ -32,20 +34,26 @@ def lazy_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     every thread, and the kernels of a sample.
     """
     per_kernel = 8 * n_samples * DOUBLE
-    sample = _triangles(sample_size(n_samples, n_kernels), n_kernels) * itemsize
+    size = max(sample_size(n_samples, n_kernels, leads) for leads in (False, True))
+    sample = _triangles(size, n_kernels) * itemsize
     return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + sample
 
 
-def sample_size(
-    n_samples: int, n_kernels: int, one_in: int = ONE_IN, early: bool = True, leads: bool = True
-) -> int:
-    """Return how many samples to look for a start among; 0 where that does not pay."""
-    many = n_samples >= WORTH
-    if not many and not (early and n_samples >= EARLY and n_kernels * n_samples**2 >= ENTRIES):
+def sample_size(n_samples: int, n_kernels: int, leads: bool, early: bool = True) -> int:
+    """Return how many samples to look for a start among; 0 where that does not pay.
+
+    ``leads`` says that they will be asked again on the way, ``early`` that the way is long.
+    """
+    if n_samples >= WORTH:
+        least = FEWEST
+        wanted = max(n_samples // ONE_IN, FEWEST)
+        if leads:
+            wanted = min(max(int(LEADING * n_samples), FEWEST_LEADING), MOST_LEADING)
+    elif early and n_samples >= EARLY and n_kernels * n_samples**2 >= ENTRIES:
+        least = wanted = n_samples // EARLY_ONE_IN
+    else:
         return 0
-    least = FEWEST if many else n_samples // ONE_IN
-    wanted = max(least, min(LEADING, int(MOST * n_samples))) if many and leads else least
-    size = min(max(n_samples // one_in, wanted), int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
+    size = min(wanted, int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
     return size if size >= least else 0
 
 

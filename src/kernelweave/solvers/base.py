@@ -31,9 +31,8 @@ class Solver(Part, ABC):
     # False when it makes few passes over all kernels, so that they need not be held.
     holds_all: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 500
-    # Among one in so many samples a start is looked for; whether in fewer samples already, on a long way; to
-    # what gap, for their optimum is not that of all; whether these are asked again.
-    one_in: ClassVar[int] = 8
+    # Whether a start is looked for among some of few samples already, on a long way; to what gap, for their
+    # optimum is not that of all; whether they are asked again.
     starts_early: ClassVar[bool] = False
     rough: ClassVar[float] = 3e-2
     asks_ahead: ClassVar[bool] = False

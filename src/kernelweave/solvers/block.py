@@ -55,7 +55,6 @@ class BlockDescent(Solver):
     """
 
     needs: ClassVar[type] = Reweights
-    one_in: ClassVar[int] = 4
     rough: ClassVar[float] = 4e-3
     asks_ahead: ClassVar[bool] = True
 
