@@ -125,7 +125,7 @@ def test_many_samples_are_read_where_they_are_unless_for_many_fits(matrices, mon
 def test_fits_on_matrices_where_they_are_enclose_the_conic_optimum(matrices, monkeypatch, C):
     monkeypatch.setattr(choose, "SMALL", 0)
     monkeypatch.setattr(choose, "WORTH", N)
-    for name, value in (("WORTH", N), ("FEWEST", 12)):
+    for name, value in (("WORTH", N), ("FEWEST", 12), ("FEWEST_LEADING", 12)):
         monkeypatch.setattr(memory, name, value)
     y = np.where(np.arange(N) % 3, 1.0, -1.0)
     before = [K.copy() for K in matrices]
@@ -180,7 +180,7 @@ def test_a_sum_that_is_being_overwritten_is_not_taken_for_another(matrices, monk
 
 
 def test_only_the_closed_form_keeps_its_sample(matrices, monkeypatch):
-    for name, value in (("WORTH", N), ("FEWEST", 12)):
+    for name, value in (("WORTH", N), ("FEWEST", 12), ("FEWEST_LEADING", 12)):
         monkeypatch.setattr(memory, name, value)
     seen = []
     init = Walk.__init__

@@ -32,9 +32,12 @@ from kernelweave.solvers import (
     guess,
     verify,
 )
+from kernelweave.solvers.verification import Bounds, widened
 
 # Walks on rounded kernels go this much further than asked, so that the exact certificate meets the tolerance.
 ROOM_FOR_ROUNDING = 2e-5
+# Where rounding opens the gap by this share of the tolerance at most, the walk goes on by so many times that.
+LITTLE, MARGIN = 0.7, 1.2
 # From this tolerance on the closed form's few cheap steps beat Newton's fewer dear ones.
 LOOSE = 5e-4
 # More kernels than this are not put into one quadratic model, unless so few of them must be used.
@@ -126,7 +129,8 @@ def train(
             return _attained(_run(solver, problem, bank, begin, progress), problem), bank
         rough = replace(solver, tol=max(tol - ROOM_FOR_ROUNDING, 0.5 * tol))
         result = _run(rough, problem, bank, begin, progress)
-        checked = _checked(result, problem, bank, tol)
+        result, bounds = _gone_on(result, problem, rough, tol, progress)
+        checked = _checked(result, problem, bank, tol, bounds)
         may_go_on = checked.stopped in ("rounding", "stalled") or (
             checked.stopped == "max_iter" and solver.max_iter is None
         )
@@ -158,6 +162,26 @@ def _run(
     return solver.run(problem, start=result.eta, warm=result.machine.coef, progress=progress)
 
 
+def _gone_on(
+    result: Result, problem: Problem, solver: Solver, tol: float, progress: Progress | None
+) -> tuple[Result, Bounds | None]:
+    """Return the result some way on where rounding has opened its gap by little, and its bounds if known.
+
+    A machine or two on the rounded kernels cost less than to read them as they are, or to hold them so.
+    """
+    bounds = widened(problem, result, tol) if result.stopped == "converged" else None
+    if bounds is None or bounds.certificate.relative_gap <= tol:
+        return result, bounds
+    opened = bounds.certificate.relative_gap - result.certificate.relative_gap
+    left = None if solver.max_iter is None else solver.max_iter - result.n_iter
+    if opened > LITTLE * tol or left == 0:
+        return result, bounds
+    further = replace(solver, tol=tol - MARGIN * opened, max_iter=left).run(
+        problem, start=result.eta, warm=result.machine.coef, progress=progress, known=result.visited
+    )
+    return replace(further, history=result.history + further.history), None
+
+
 def _attained(result: Result, problem: Problem) -> Result:
     """Return the result with the machine whose value the upper bound is, if its coefficients are larger."""
     machine, bank = result.machine, problem.bank
@@ -169,9 +193,11 @@ def _attained(result: Result, problem: Problem) -> Result:
     return replace(result, machine=problem.learner.measure(f, coef, problem.y, problem.weight))
 
 
-def _checked(result: Result, problem: Problem, bank: GramBank, tol: float) -> Result:
+def _checked(
+    result: Result, problem: Problem, bank: GramBank, tol: float, known: Bounds | None = None
+) -> Result:
     """Return the result with the certificate of the kernels as they are, which is the last of its history."""
-    machine, certificate = verify(problem, bank.exact, result, tol)
+    machine, certificate = verify(problem, bank.exact, result, tol, known)
     if certificate.relative_gap <= tol:
         stopped = "converged"
     else:

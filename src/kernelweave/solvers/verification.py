@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,37 +26,62 @@ class ExactGrams(GramStack, Protocol):
         ...
 
 
-def verify(
-    p: Problem, exact: Callable[[], ExactGrams], result: Result, tol: float = 0.0
-) -> tuple[Machine, Certificate]:
-    """Draw the certificate of a result from other, more exact Gram matrices; no machine is solved.
+class Bounds(NamedTuple):
+    """A machine with its values for the matrices that were read, and what they prove of the others."""
 
-    Both bounds are those of the stored matrices at first, less what rounding can have done to them. Where
-    that leaves the relative gap above ``tol``, the upper one takes a product with the exact kernels that have
-    weight; and where that is not enough, the energies of all of them are measured anew. Returns the machine
-    with its values for the matrices that were read, and the bounds.
+    machine: Machine
+    certificate: Certificate
+
+
+def widened(p: Problem, result: Result, tol: float = 0.0) -> Bounds | None:
+    """Return the bounds of the stored matrices, less what rounding can have done to them, if that is known.
+
+    They are as close as it takes for a relative gap of ``tol``.
     """
     lower = _lowered(p, result)
+    raised = _raised(p, result, lower, tol)
+    if raised is None:
+        return None
+    machine, upper = raised
+    return Bounds(machine, Certificate(upper, min(lower, upper)))
+
+
+def verify(
+    p: Problem,
+    exact: Callable[[], ExactGrams],
+    result: Result,
+    tol: float = 0.0,
+    known: Bounds | None = None,
+) -> Bounds:
+    """Draw the certificate of a result from other, more exact Gram matrices; no machine is solved.
+
+    Both bounds are the `widened` ones at first, which may be ``known``. Where these leave the relative gap
+    above ``tol``, the upper one takes a product with the exact kernels that have weight; and where that is
+    not enough, the energies of all of them are measured anew.
+    """
+    bounds = widened(p, result, tol) if known is None else known
+    if bounds is not None and bounds.certificate.relative_gap <= tol:
+        return bounds
+    lower = _lowered(p, result)
     exact = cache(exact)
-    machine, upper = _raised(p, result, lower, tol) or _read_again(p, exact(), result)
+    machine, upper = _read_again(p, exact(), result)
     if not _closed(upper, lower, tol):
         lower = max(_measured(p, exact(), result), lower)
-    return machine, Certificate(upper, min(lower, upper))
+    return Bounds(machine, Certificate(upper, min(lower, upper)))
 
 
 def _raised(p: Problem, result: Result, lower: float, tol: float) -> tuple[Machine, float] | None:
-    """Return the upper bound that holds whatever rounding did to the stored kernels, if it closes the gap."""
+    """Return the upper bound that holds whatever rounding did to the stored kernels."""
     bank, eta, coef = p.bank, result.eta, result.machine.coef
     value = p.geometry.value(eta)
-    if not isinstance(bank, KnowsRounding) or not _closed(value + result.machine.primal, lower, tol):
+    if not isinstance(bank, KnowsRounding) or not np.isfinite(lower):
         return None
     f, reach = bank.image_within(eta, coef)
     if not np.isfinite(reach).all():
         return None
     others = value + result.machine.rounding(eta, bank.errors)
     machine, upper = _worst(p, f, reach, coef, enough=_closing(lower, tol) - others)
-    upper += value + machine.rounding(eta, bank.errors)
-    return (machine, upper) if _closed(upper, lower, tol) else None
+    return machine, upper + value + machine.rounding(eta, bank.errors)
 
 
 def _worst(
