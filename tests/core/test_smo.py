@@ -44,6 +44,47 @@ def test_smo_finds_the_optimum_of_a_conic_solver(seed, groups, n):
     np.testing.assert_allclose(gradient, (p["K"] + np.diag(p["d"])) @ v - p["s"], atol=1e-10)
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_smo_on_single_precision_meets_the_tolerance_in_double(scale, tolerance, groups):
+    """A first descent rounds its gradient; what is said in the end is worked out anew."""
+    n, rng = 120, np.random.default_rng([int(-np.log10(tolerance)), groups])
+    p = dual_program(rng, n, groups)
+    K = (scale * p["K"]).astype(np.float32)
+    args = [K, p["s"], p["d"], p["kink"], p["lo"], p["hi"], p["group"].astype(np.int64)]
+    v, gradient = np.zeros(n), np.empty(n)
+    _, violation = _core.smo(*args, v, gradient, tolerance, 10**7)
+    exact = (K.astype(float) + np.diag(p["d"])) @ v - p["s"]
+    np.testing.assert_allclose(gradient, exact, atol=1e-10 * max(scale, 1.0))
+    assert violation <= tolerance
+    assert worst_violation(exact, v, p) == pytest.approx(violation, abs=1e-9 * max(scale, 1.0))
+    for g in range(groups):
+        assert v[p["group"] == g].sum() == pytest.approx(0.0, abs=1e-12)
+    expected = loops.smo_solution(
+        K.astype(float), p["s"], p["d"], p["lo"], p["hi"], p["group"], np.zeros(groups), p["kink"]
+    ).value
+    value = 0.5 * v @ (exact - p["s"]) + p["kink"] @ np.abs(v)
+    assert expected - 1e-6 <= value <= expected + tolerance * np.abs(p["hi"] - p["lo"]).sum() + 1e-6
+
+
+def worst_violation(gradient, v, p):
+    """How much steeper the way up of one sample of a group is than the way down of another, at most."""
+    up = np.where(v < p["hi"], -gradient - np.where(v < 0, -p["kink"], p["kink"]), -np.inf)
+    down = np.where(v > p["lo"], gradient + np.where(v > 0, p["kink"], -p["kink"]), -np.inf)
+    return max(0.0, *(up[p["group"] == g].max() + down[p["group"] == g].max() for g in set(p["group"])))
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e20, 1e30])
+def test_smo_on_single_precision_takes_entries_of_any_size(rng, size):
+    K = np.float32(size) * np.array([[2.0, 1.0], [1.0, 2.0]], np.float32)
+    v, gradient, group = np.zeros(2), np.empty(2), np.zeros(2, np.int64)
+    box, zero = np.full(2, 1e3 / size), np.zeros(2)
+    _, violation = _core.smo(K, np.array([1.0, -1.0]), zero, zero, -box, box, group, v, gradient, 1e-6, 1000)
+    assert violation <= 1e-6
+    np.testing.assert_allclose(v * size, [1.0, -1.0], rtol=1e-5)
+
+
 def test_smo_meets_bounds_exactly(rng):
     n = 50
     p = dual_program(rng, n, 1)

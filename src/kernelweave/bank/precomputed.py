@@ -259,6 +259,7 @@ class UncheckedSource(MatrixSource):
         self._bank, self._pending = bank, True
         self._upper: _core.UpperSums | None = None  # being read since `defer`
         self._suspended: Suspended | None = None
+        self._changed: list[int] = []  # since the last `settle`
 
     def check(self) -> None:
         if self._pending:
@@ -269,15 +270,21 @@ class UncheckedSource(MatrixSource):
             self._upper = _core.UpperSums(self._matrices, probes(self.n_samples), n_threads)
 
     def settle(self) -> list[int]:
-        suspended, self._suspended, self._upper = self._suspended, None, None
-        return [] if suspended is None else self._judged(suspended.verdicts())
+        self._finish()
+        changed, self._changed = self._changed, []
+        return changed
 
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
         self.check()
-        self.settle()  # blocks may lie in the upper triangle
+        self._finish()  # blocks may lie in the upper triangle
         return super().block(rows, columns, which)
+
+    def centre_all(self, chosen: Indices, shifts: Matrix, n_threads: int) -> None:
+        super().centre_all(chosen, shifts, n_threads)
+        if not np.isfinite(shifts).all():  # whole rows are read for them
+            self.check()
 
     def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
         seen = self._inspection()
@@ -304,10 +311,12 @@ class UncheckedSource(MatrixSource):
 
     def energies_all(self, V: Matrix, out: Vector, n_threads: int) -> None:
         self.check()
-        if self._suspended is not None and len(V) == 1 and self._suspended.upper.goes_on:
-            self._suspended.upper.energies(V[0], out)  # of triangles that have to be read anyway
-        else:
+        if self._suspended is None or len(V) > 1 or not self._suspended.upper.goes_on:
             super().energies_all(V, out, n_threads)
+            return
+        self._suspended.upper.energies(V[0], out)  # of triangles that have to be read anyway
+        if not np.isfinite(out).all():
+            self._finish()
 
     def image_all(self, eta: Vector, V: Matrix, out: AnyArray, n_threads: int) -> None:
         self.check()
@@ -331,6 +340,12 @@ class UncheckedSource(MatrixSource):
             return mended
         upper = _core.UpperSums(self._matrices, seen.probes, n_threads)
         return sorted({*mended, *self._judged(Suspended(seen, lower, upper).verdicts())})
+
+    def _finish(self) -> None:
+        """Judge the matrices by their upper triangles, if that is left to be done."""
+        suspended, self._suspended, self._upper = self._suspended, None, None
+        if suspended is not None:
+            self._changed += self._judged(suspended.verdicts())
 
     def _judged(self, plain: Sequence[bool]) -> list[int]:
         """Have the bank judge matrices by what a pass found; return those that had to be mended."""
