@@ -1,4 +1,4 @@
-"""Upper triangles of given matrices are checked beside the work: nothing is accepted that would not be at once."""
+"""Upper triangles of given matrices are checked beside the work: nothing passes that would not at once."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Where rounding opens a gap by little the walk goes on on the rounded kernels: float64 is for what they cannot do."""
+"""Where rounding opens a gap by little the walk goes on on the rounded kernels, not in float64."""
 
 from dataclasses import replace
 
