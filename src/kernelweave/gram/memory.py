@@ -15,7 +15,7 @@ ROWS = 32 << 20
 # to so many, which are enough whatever there are.
 WORTH, SAMPLE = 1000, 128 << 20
 ONE_IN, FEWEST = 8, 300
-LEADING, FEWEST_LEADING, MOST_LEADING = 0.35, 400, 1000
+LEADING, FEWEST_LEADING, MOST_LEADING = 0.35, 480, 1000
 # Where the way is long, from this many samples on already, if their kernels have so many entries.
 EARLY, ENTRIES, EARLY_ONE_IN = 500, 20_000_000, 4
 # Where the system does not say, nothing is refused.

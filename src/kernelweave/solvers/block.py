@@ -55,7 +55,7 @@ class BlockDescent(Solver):
     """
 
     needs: ClassVar[type] = Reweights
-    rough: ClassVar[float] = 4e-3
+    rough: ClassVar[float] = 4e-2
     asks_ahead: ClassVar[bool] = True
 
     relaxation: float = 0.0
