@@ -29,7 +29,7 @@ inline void add_scaled(T* acc, const T* const* rows, const T* const* next, const
 }
 
 // The same sum, and in `size` that of absolute values: what relative errors of the entries are measured by.
-KERNELWEAVE_CLONES void add_scaled_rows_and_sizes(double* acc, double* size, const float* const* rows,
+[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows_and_sizes(double* acc, double* size, const float* const* rows,
                                                   const double* weights, std::size_t length) {
     const float *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
     const double u = weights[0], v = weights[1], w = weights[2], x = weights[3];
@@ -41,11 +41,11 @@ KERNELWEAVE_CLONES void add_scaled_rows_and_sizes(double* acc, double* size, con
     }
 }
 
-KERNELWEAVE_CLONES void add_scaled_rows(float* acc, const float* const* rows, const float* const* next,
+[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(float* acc, const float* const* rows, const float* const* next,
                                         const float* weights, std::size_t length) {
     add_scaled(acc, rows, next, weights, length);
 }
-KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const double* const* rows, const double* const* next,
+[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const double* const* rows, const double* const* next,
                                         const double* weights, std::size_t length) {
     add_scaled(acc, rows, next, weights, length);
 }

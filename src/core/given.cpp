@@ -7,6 +7,7 @@
 #include "add_scaled.hpp"
 #include "packed.hpp"
 #include "parallel.hpp"
+#include "runs.hpp"
 #include "weighted_image.hpp"
 
 namespace kernelweave {
@@ -62,47 +63,21 @@ void add_images_at(const double* K, std::size_t n, const std::vector<std::size_t
     }
 }
 
-// Chosen columns that follow each other: `length` from `start` on, which are chosen as number `place` and following.
-struct Run {
-    std::size_t start, place, length;
-};
-
-std::vector<Run> runs_of(const std::size_t* chosen, std::size_t n_chosen) {
-    std::vector<Run> runs;
-    for (std::size_t c = 0; c < n_chosen; ++c) {
-        if (c > 0 && chosen[c] == chosen[c - 1] + 1)
-            ++runs.back().length;
-        else
-            runs.push_back({chosen[c], c, 1});
-    }
-    return runs;
-}
-
-// Ask for the runs of a row, as far as number `last`: the processor guesses the continuation of long reads only.
-KERNELWEAVE_INLINE void fetch_runs(const double* row, const std::vector<Run>& runs, std::size_t last) {
-    for (const Run& run : runs) {
-        if (run.place > last) return;
-        fetch_ahead(row + run.start, run.length);
-        fetch_ahead(row + run.start + run.length - 1, 1);  // it may begin in the middle of a line
-    }
-}
-
 // Entries of a row in the runs as far as number `last`, less their shifts; returns whether one is not finite.
 template <class T>
 inline std::int64_t take_runs(const double* row, const Run* runs, std::size_t n_runs, std::size_t last,
                               const double* shift, T* KERNELWEAVE_RESTRICT out) {
     const double own = shift[last];
     std::int64_t found = 0;
-    for (const Run* run = runs; run < runs + n_runs && run->place <= last; ++run) {
-        const double *entries = row + run->start, *shifts = shift + run->place;
-        T* KERNELWEAVE_RESTRICT place = out + run->place;
-        const std::size_t length = std::min(run->length, last + 1 - run->place);
+    visit_runs(runs, n_runs, last, [&](std::size_t start, std::size_t first, std::size_t length) {
+        const double *entries = row + start, *shifts = shift + first;
+        T* KERNELWEAVE_RESTRICT place = out + first;
         for (std::size_t j = 0; j < length; ++j) {
             const double entry = entries[j] - own - shifts[j];
             found |= std::abs(entry) <= std::numeric_limits<double>::max() ? 0 : 1;  // also where it is NaN
             place[j] = static_cast<T>(entry);
         }
-    }
+    });
     return found;
 }
 

@@ -8,6 +8,7 @@
 #include "dispatch.hpp"
 #include "dot_and_add.hpp"
 #include "parallel.hpp"
+#include "runs.hpp"
 #include "weighted_image.hpp"
 
 namespace kernelweave {
@@ -197,11 +198,16 @@ void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double
 template <class T>
 void take(const T* packed, std::size_t n_kernels, std::size_t stride, const std::size_t* chosen, std::size_t n_chosen,
           T* out, int n_threads) {
+    const std::vector<Run> runs = runs_of(chosen, n_chosen);
     parallel_for(n_kernels, n_threads, [&](std::size_t m) {
+        const T* K = packed + m * stride;
         T* place = out + m * triangle(n_chosen);
-        for (std::size_t a = 0; a < n_chosen; ++a) {
-            const T* row = packed + m * stride + triangle(chosen[a]);
-            for (std::size_t b = 0; b <= a; ++b) *place++ = row[chosen[b]];
+        for (std::size_t a = 0; a < n_chosen; ++a, place += a) {
+            if (a + kAhead < n_chosen) fetch_runs(K + triangle(chosen[a + kAhead]), runs, a + kAhead);
+            const T* row = K + triangle(chosen[a]);
+            visit_runs(runs.data(), runs.size(), a, [&](std::size_t start, std::size_t first, std::size_t length) {
+                std::copy(row + start, row + start + length, place + first);
+            });
         }
     });
 }
