@@ -187,7 +187,7 @@ void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double
     parallel_for(pieces(n), n_threads, [&](std::size_t piece) {
         T acc[kPiece] = {};
         const std::size_t start = piece * kPiece, stop = std::min(triangle(n), start + kPiece);
-        sum.add(acc, start, stop - start, stop);
+        sum.add(acc, start, stop - start, stop < triangle(n) ? stop : start);
         visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
             std::copy(acc + place, acc + place + length, out + i * n + column);
         });

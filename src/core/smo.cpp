@@ -16,6 +16,7 @@ template <class G>
 constexpr G kBlocked = static_cast<G>(sizeof(G) == sizeof(float) ? -1e30 : -1e300);
 constexpr double kWithin = 1e25;        // values up to here are told from blocked ones in single precision
 constexpr double kClear = 4.0;          // tolerances this many times above rounding are met in single precision
+constexpr std::int64_t kSteps = 20;      // per sample in single precision: more are better made in double
 constexpr std::size_t kTogether = 4;     // rows that are added up together
 constexpr float kFlat = 1e-12F;         // relative curvature of flat directions: a huge step, cut by the bounds
 
@@ -150,6 +151,15 @@ double rounding(const SmoProblem& p, const double* v, double curvature) {
     double squares = 0.0;
     for (std::size_t t = 0; t < p.n; ++t) squares += v[t] * v[t];
     return static_cast<double>(std::numeric_limits<G>::epsilon()) * std::sqrt(squares) / curvature;
+}
+
+// Every step rounds the gradient by its own size; some thousand steps pile up this many times that.
+constexpr double kPiles = 64.0;
+
+double piled_up(const double* gradient, std::size_t n) {
+    double size = 0.0;
+    for (std::size_t t = 0; t < n; ++t) size = std::max(size, std::abs(gradient[t]));
+    return kPiles * static_cast<double>(std::numeric_limits<float>::epsilon()) * size;
 }
 
 // gradient = (K + diag(d)) v - s
@@ -334,8 +344,10 @@ SmoReport smo(const T* K, const SmoProblem& problem, double tolerance, std::int6
     const double largest = largest_diagonal(K, problem);
     SmoReport report{0, 0.0};
     if (!known) refresh(K, problem, v, gradient);
-    if (tolerance > kClear * rounding<float>(problem, v, 1.0 / largest)) {
-        report.iterations = descend_in_single(K, problem, largest, tolerance, max_iterations, v, gradient);
+    const double clear = std::max(kClear * rounding<float>(problem, v, 1.0 / largest), piled_up(gradient, problem.n));
+    if (tolerance > clear) {
+        const std::int64_t most = std::min(max_iterations, kSteps * static_cast<std::int64_t>(problem.n));
+        report.iterations = descend_in_single(K, problem, largest, tolerance, most, v, gradient);
         if (report.iterations > 0) refresh(K, problem, v, gradient);
     }
     Smo<T, double> exact(K, problem, largest, v, gradient);

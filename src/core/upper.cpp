@@ -15,13 +15,14 @@ namespace {
 constexpr std::size_t kRows = 8;  // rows per task
 constexpr std::size_t kFour = 4;  // matrices that are read together
 constexpr std::size_t kChunk = 1024;  // entries of a row that stay in the first-level cache
-constexpr std::chrono::microseconds kRest{30};
+constexpr std::chrono::microseconds kRest{30};  // far below a pass, far above what waking up costs
 
 }  // namespace
 
 UpperSums::UpperSums(Matrices K, std::size_t n, const double* probes, int n_threads)
     : K_(std::move(K)), n_(n), probes_(probes, probes + 2 * n), n_threads_(n_threads), parts_(n * K_.size(), 0.0),
       taken_(n) {
+    for (auto& row : taken_) row = false;
     if (n_threads < 2) return;
     try {
         helper_ = std::thread([this] { help(); });
@@ -38,7 +39,8 @@ UpperSums::~UpperSums() {
 std::vector<double> UpperSums::finish() {
     wanted_ = true;
     const std::size_t left = n_ - std::min(n_, next_.load());
-    parallel_for(left, n_threads_, [this](std::size_t) { add_next(); });
+    // The helper is one of the threads.
+    parallel_for(left, helper_.joinable() ? n_threads_ - 1 : n_threads_, [this](std::size_t) { add_next(); });
     join();
     std::vector<double> sums(K_.size(), 0.0);
     for (std::size_t p = 0; p < parts_.size(); ++p) sums[p % K_.size()] += parts_[p];

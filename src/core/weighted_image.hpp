@@ -56,7 +56,7 @@ void weighted_image(const WeightedSum<T, double>& sum, std::size_t n, const Plac
     walk_triangle(n, n_threads, [&](std::size_t share, std::size_t i, std::size_t start, std::size_t length) {
         double acc[kChunk];
         std::fill(acc, acc + length, 0.0);
-        sum.add(acc, place(i) + start, length, place(i) + start + length);
+        sum.add(acc, place(i) + start, length, place(i) + (start + length <= i ? start + length : 0));
         add_row(acc, i, start, length, V, n_columns, n, parts.data() + share * size);
     });
     add_up(parts, size, out);

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from tests.reference.conic import conic_optimum
 
-from kernelweave import MKLClassifier, MKLRegressor, OneClassMKL, _core, path
+from kernelweave import FisherMKLClassifier, MKLClassifier, MKLRegressor, OneClassMKL, _core, path
 from kernelweave.bank import precomputed
 from kernelweave.bank.precomputed import PrecomputedBank
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex, Uniform
@@ -105,15 +106,53 @@ def test_rounding_is_evened_out_and_the_walk_repeated(matrices, y, storage, geom
 
     monkeypatch.setattr(Walk, "__init__", watched)
     chosen = LpBall(2.0) if geometry[0] == "lp" else Simplex()
-    model = MKLClassifier("precomputed", geometry=chosen, tol=1e-4).fit(upset, y)
-    assert sum(walks) == 2
+    model = MKLClassifier("precomputed", geometry=chosen, tol=1e-4, n_jobs=2).fit(upset, y)
+    assert sum(walks) == (1 if storage == "doubles" else 2)  # in float64 all is checked before
     symmetric = [(K + K.T) / 2.0 for K in upset]
     optimum = conic_optimum(symmetric, y, ("hinge", 1.0), geometry).value
     assert model.certificate_.lower <= optimum * (1 + 1e-7)
     assert optimum <= model.certificate_.upper * (1 + 1e-7)
     walks.clear()
-    MKLClassifier("precomputed", geometry=chosen, tol=1e-4).fit(symmetric, y)
+    MKLClassifier("precomputed", geometry=chosen, tol=1e-4, n_jobs=2).fit(symmetric, y)
     assert sum(walks) == 1
+
+
+def test_few_machines_are_solved_for_what_is_no_kernel(matrices, y, storage, monkeypatch):
+    """Energies above the diagonal and sums below it are those of two matrices: no gap would ever close."""
+    solved = []
+    visit = Walk.visit
+
+    def watched(self, *args, **how):
+        solved.append(self.problem.bank.n_samples)
+        return visit(self, *args, **how)
+
+    monkeypatch.setattr(Walk, "visit", watched)
+    bad = tampered(matrices, (3, 30), 3.0)
+    for n_jobs in (1, 2):
+        for model in (FisherMKLClassifier, MKLRegressor, MKLClassifier):
+            with pytest.raises(ValueError, match="Kernel 4 is not symmetric"):
+                model("precomputed", tol=1e-3, n_jobs=n_jobs).fit(bad, y)
+    assert solved.count(N) <= 30
+
+
+@pytest.mark.parametrize("stop_after", [1, 2])
+def test_an_interrupt_is_not_followed_by_a_new_walk(matrices, y, storage, rng, monkeypatch, stop_after):
+    upset = [K * (1.0 + 1e-9 * rng.normal(size=(N, N))) for K in matrices]
+    visit, solved = Walk.visit, []
+
+    def watched(self, *args, **how):
+        if self.problem.bank.n_samples == N:
+            solved.append(1)
+            if len(solved) == stop_after + 1:
+                raise KeyboardInterrupt
+        return visit(self, *args, **how)
+
+    monkeypatch.setattr(Walk, "visit", watched)
+    tol = 1e-9 if storage == "doubles" else 1e-4
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = MKLClassifier("precomputed", geometry=LpBall(1.1), tol=tol, n_jobs=2).fit(upset, y)
+    assert len(solved) <= stop_after + 2
+    assert model.kernel_weights_.shape == (6,)
 
 
 def test_a_stack_that_is_told_to_settle_says_whether_its_answers_are_void(matrices):

@@ -1,5 +1,6 @@
 """Passes over matrices as the user gave them: inspected, combined, measured and sampled where they lie."""
 
+import weakref
 from itertools import product
 
 import numpy as np
@@ -82,14 +83,19 @@ def pairs(n):
 
 
 def test_upper_sums_that_nobody_asks_for_are_given_up(rng):
-    matrices = list(rng.normal(size=(4, 900, 900)))
-    for _ in range(20):
-        sums = _core.UpperSums(matrices, rng.normal(size=(2, 900)), 2)
-        del sums  # its helper has to be told to stop, and not to read matrices that are gone
-    del matrices
+    """The helper is told to stop before the matrices it reads are gone, whoever lets go of them last."""
+    probes = rng.normal(size=(2, 900))
+    for _ in range(10):
+        matrices = [np.ones((900, 900)) for _ in range(4)]
+        seen = [weakref.ref(K) for K in matrices]
+        sums = _core.UpperSums(matrices, probes, 2)
+        del matrices
+        assert all(K() is not None for K in seen)
+        del sums
+        assert all(K() is None for K in seen)
 
 
-def test_upper_sums_wait_for_passes_and_are_the_same_in_the_end(rng):
+def test_upper_sums_are_the_same_whatever_passes_come_between(rng):
     matrices, probes = random_grams(rng, 3, 700), rng.normal(size=(2, 700))
     sums, V, h = _core.UpperSums(matrices, probes, 2), rng.normal(size=(1, 700)), np.empty(3)
     for _ in range(30):

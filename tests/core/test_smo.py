@@ -68,6 +68,27 @@ def test_smo_on_single_precision_meets_the_tolerance_in_double(scale, tolerance,
     assert expected - 1e-6 <= value <= expected + tolerance * np.abs(p["hi"] - p["lo"]).sum() + 1e-6
 
 
+@pytest.mark.parametrize(("offset", "tolerance"), [(1e3, 1e-3), (1e5, 1e-2), (1e7, 1e-1)])
+def test_smo_on_single_precision_is_not_led_astray_by_large_targets(rng, offset, tolerance):
+    """Steps below the last digit of a gradient would be made for ever."""
+    n = 300
+    x = np.sort(rng.uniform(-3, 3, n))
+    K = np.exp(-((x - x[:, None]) ** 2)).astype(np.float32)
+    s, zero = np.sin(x) + 0.1 * rng.normal(size=n) + offset, np.zeros(n)
+    kink, box, group = np.full(n, 0.01), np.full(n, 10.0), np.zeros(n, np.int64)
+    value = {}
+    for kernel in (K, K.astype(float)):
+        v, gradient = np.zeros(n), np.empty(n)
+        steps, violation = _core.smo(
+            kernel, s, zero, kink, -box, box, group, v, gradient, tolerance, 5000 * n
+        )
+        assert violation <= tolerance
+        assert steps < 500 * n
+        value[kernel.dtype.itemsize] = 0.5 * v @ K.astype(float) @ v - (s - offset) @ v + kink @ np.abs(v)
+    assert value[4] == pytest.approx(value[8], abs=tolerance * 20.0 * n)
+    assert value[4] < 0.0
+
+
 def worst_violation(gradient, v, p):
     """How much steeper the way up of one sample of a group is than the way down of another, at most."""
     up = np.where(v < p["hi"], -gradient - np.where(v < 0, -p["kink"], p["kink"]), -np.inf)

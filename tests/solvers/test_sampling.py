@@ -138,7 +138,7 @@ def test_a_sample_has_of_every_target_its_share(rng):
         assert rows.size == 100
         assert (np.diff(rows) > 0).all()
         assert abs(np.mean(y[order][rows] > 0) - np.mean(y > 0)) <= 0.01
-    real = rng.normal(size=500)
+    real = rng.normal(size=500)  # a run is a draw of its own: a median of 50 is off by 0.18 as a rule
     chosen = spread(real, np.arange(500), 50)
     np.testing.assert_allclose(
         np.quantile(real[chosen], [0.2, 0.5, 0.8]), np.quantile(real, [0.2, 0.5, 0.8]), atol=0.25

@@ -266,7 +266,7 @@ class UncheckedSource(MatrixSource):
             self._accept([self._bank.matrix(m) for m in self.kernels])
 
     def defer(self, n_threads: int) -> None:
-        if self._pending:
+        if self._pending and n_threads > 1:  # alone there is nobody to do it meanwhile
             self._upper = _core.UpperSums(self._matrices, probes(self.n_samples), n_threads)
 
     def settle(self) -> list[int]:
@@ -294,6 +294,7 @@ class UncheckedSource(MatrixSource):
 
     def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
         if not self._pending:
+            self._finish_if_read()
             super().combine_all(eta, shift, K, n_threads)
             return
         seen, weights = self._inspection(), np.ascontiguousarray(eta)
@@ -311,7 +312,8 @@ class UncheckedSource(MatrixSource):
 
     def energies_all(self, V: Matrix, out: Vector, n_threads: int) -> None:
         self.check()
-        if self._suspended is None or len(V) > 1 or not self._suspended.upper.goes_on:
+        self._finish_if_read()
+        if self._suspended is None or len(V) > 1:
             super().energies_all(V, out, n_threads)
             return
         self._suspended.upper.energies(V[0], out)  # of triangles that have to be read anyway
@@ -339,7 +341,18 @@ class UncheckedSource(MatrixSource):
             self._suspended = Suspended(seen, lower, self._upper)
             return mended
         upper = _core.UpperSums(self._matrices, seen.probes, n_threads)
-        return sorted({*mended, *self._judged(Suspended(seen, lower, upper).verdicts())})
+        symmetric = Suspended(seen, lower, upper).verdicts()
+        # What was mended is symmetric, and its lower sums are those of before.
+        return sorted({*mended, *self._judged([m in mended or plain for m, plain in enumerate(symmetric)])})
+
+    @property
+    def is_deferred(self) -> bool:
+        return self._suspended is not None
+
+    def _finish_if_read(self) -> None:
+        """Judge as soon as it costs nothing, so that few machines are solved for what is no kernel."""
+        if self._suspended is not None and not self._suspended.upper.goes_on:
+            self._finish()
 
     def _finish(self) -> None:
         """Judge the matrices by their upper triangles, if that is left to be done."""

@@ -19,6 +19,7 @@ from kernelweave.gram.memory import sample_size
 from kernelweave.learners import Learner
 from kernelweave.solvers import (
     BlockDescent,
+    Bounds,
     Certificate,
     ColumnGeneration,
     Newton,
@@ -31,12 +32,13 @@ from kernelweave.solvers import (
     Visited,
     guess,
     verify,
+    widened,
 )
-from kernelweave.solvers.verification import Bounds, widened
 
 # Walks on rounded kernels go this much further than asked, so that the exact certificate meets the tolerance.
 ROOM_FOR_ROUNDING = 2e-5
-# Where rounding opens the gap by this share of the tolerance at most, the walk goes on by so many times that.
+# Where rounding opens the gap by this share of the tolerance at most, the walk goes on by so many times that:
+# the next machine's coefficients round a little otherwise.
 LITTLE, MARGIN = 0.7, 1.2
 # From this tolerance on the closed form's few cheap steps beat Newton's fewer dear ones.
 LOOSE = 5e-4
@@ -143,7 +145,7 @@ def train(
         )
         result = _attained(result, replace(problem, bank=refined))
         # What is known there is of other matrices than the next problem's.
-        return replace(result, history=checked.history + result.history, visited=None), refined
+        return replace(_followed(checked, result), visited=None), refined
     except IndefiniteKernelError as error:
         raise IndefiniteKernelError(error.index, error.energy, bank.names[error.index]) from None
 
@@ -155,11 +157,17 @@ def _run(
     try:
         result = solver.run(problem, **begin, progress=progress)
     except (IndefiniteKernelError, np.linalg.LinAlgError):
-        bank.settle()  # an asymmetric matrix seems to be much else
-        raise
+        if not bank.settle():  # an asymmetric matrix seems to be much else, and is named here
+            raise
+        return solver.run(problem, progress=progress)
     if not bank.settle():
         return result
-    return solver.run(problem, start=result.eta, warm=result.machine.coef, progress=progress)
+    interrupted = result.stopped == "interrupted"
+    most = 1 if interrupted else solver.max_iter
+    again = replace(solver, max_iter=most).run(
+        problem, start=result.eta, warm=result.machine.coef, progress=progress
+    )
+    return replace(again, stopped="interrupted") if interrupted else again
 
 
 def _gone_on(
@@ -176,10 +184,21 @@ def _gone_on(
     left = None if solver.max_iter is None else solver.max_iter - result.n_iter
     if opened > LITTLE * tol or left == 0:
         return result, bounds
-    further = replace(solver, tol=tol - MARGIN * opened, max_iter=left).run(
-        problem, start=result.eta, warm=result.machine.coef, progress=progress, known=result.visited
-    )
-    return replace(further, history=result.history + further.history), None
+    on = replace(solver, tol=tol - MARGIN * opened, max_iter=left)
+    try:
+        further = on.run(
+            problem, start=result.eta, warm=result.machine.coef, progress=progress, known=result.visited
+        )
+    except KeyboardInterrupt:  # there is a model already
+        return replace(result, stopped="interrupted"), bounds
+    return _followed(result, further), None
+
+
+def _followed(result: Result, further: Result) -> Result:
+    """Return a result that goes on where another has stopped, with the history of both."""
+    seconds = result.history[-1].seconds
+    later = tuple(replace(record, seconds=seconds + record.seconds) for record in further.history)
+    return replace(further, history=result.history + later)
 
 
 def _attained(result: Result, problem: Problem) -> Result:

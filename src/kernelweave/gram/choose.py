@@ -54,7 +54,8 @@ def store(
     are going to be held. ``for_many`` says that many problems are going to be solved: then a basis is second
     choice, for each solution on it takes a pass over the kernels as they are. ``shared`` says that several
     problems are going to be solved on them side by side. With ``defer`` matrices from outside may be checked
-    beside the work, until the stack is told to settle.
+    beside the work, until the stack is told to settle; not in float64, where the last digit counts and the
+    two triangles of a matrix that is symmetric up to rounding are two matrices.
     """
     wanted, limit = wish(n_samples, n_kernels, tol, dtype), budget(memory_limit)
     how: dict[str, Any] = {"centre": centre, "n_threads": n_threads}
@@ -64,7 +65,7 @@ def store(
     by_reference = wanted == "float64" or (n_samples >= WORTH and not for_many and not shared)
     if in_memory and by_reference and lazy_bytes(n_samples, n_kernels, np.dtype(wanted).itemsize) <= limit:
         given = list(sources())
-        if defer and not shared:
+        if defer and not shared and wanted == "float32":
             _deferred(given, n_threads)
         if wanted == "float64" or dtype != "auto" or _within_single(given, n_kernels):
             held = _checked(given) if shared else given  # threads must not check side by side
@@ -92,7 +93,7 @@ def store(
         rest, bases = _split(rest, n_samples // RANKS)
     if not bases:
         if chosen is not None:
-            if defer and not shared:
+            if defer and not shared and rounded:
                 _deferred(rest, n_threads)
             return PackedGrams.pack(rest, n_kernels, n_samples, chosen, **how)
         return LazyGrams(_checked(rest), n_kernels, n_samples, dtype=wanted, **how)

@@ -34,6 +34,7 @@ class MatrixSource(Bulk):
         if self._diagonals is None:
             self._diagonals = np.empty((len(self.kernels), self.n_samples))
             _core.diagonals(self._matrices, self._diagonals)
+            self._diagonals.setflags(write=False)
         return self._diagonals
 
     def centre_all(self, chosen: Indices, shifts: Matrix, n_threads: int) -> None:

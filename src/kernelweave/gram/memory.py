@@ -11,8 +11,8 @@ SINGLE, DOUBLE = 4, 8
 # Blocks of rows that the threads make and keep for a moment.
 ROWS = 32 << 20
 # From this many samples on a start is looked for among some of them, as long as their kernels take no more
-# than this: one in so many, at least so many. What leads a walk needs more of them: this share, from so many
-# to so many, which are enough whatever there are.
+# than this: one in so many, at least so many. Those that lead a walk are this share, from so many to so many,
+# which are enough to close a gap to 1e-3 in a step or two whatever there are.
 WORTH, SAMPLE = 1000, 128 << 20
 ONE_IN, FEWEST = 8, 300
 LEADING, FEWEST_LEADING, MOST_LEADING = 0.35, 480, 1000

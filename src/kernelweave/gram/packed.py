@@ -41,7 +41,7 @@ class PackedGrams:
     roots: Matrix = field(repr=False)
     centred: bool
     n_threads: int = 1
-    sources: tuple[Source, ...] = field(default=(), repr=False)  # whose checks are deferred, if they are
+    sources: tuple[Source, ...] = field(default=(), repr=False)  # whose checks are deferred
 
     @classmethod
     def pack(
@@ -69,7 +69,9 @@ class PackedGrams:
             one.pack_all(shifts, packed, n_threads)
         shared_out(convert, [(source, rows) for source in single for rows in source.blocks()], n_threads)
         sizes, roots = np.abs(found).max(axis=1), np.sqrt(np.maximum(found - 2.0 * shifts, 0.0))
-        return cls(packed, shifts, sizes, roots, centre, n_threads, tuple(bulk))
+        return cls(
+            packed, shifts, sizes, roots, centre, n_threads, tuple(one for one in bulk if one.is_deferred)
+        )
 
     def settle(self) -> bool:
         changed = [m for source in self.sources for m in source.settle()]

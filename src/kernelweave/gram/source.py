@@ -60,6 +60,11 @@ class Source(ABC):
     def defer(self, n_threads: int) -> None:  # noqa: B027
         """Promise to call `settle`: what no pass reads may be checked until then, beside the work."""
 
+    @property
+    def is_deferred(self) -> bool:
+        """Whether `settle` has something to do."""
+        return False
+
     def settle(self) -> list[int]:
         """Finish what was deferred as `check` would; return the kernels that had to be changed for it."""
         return []

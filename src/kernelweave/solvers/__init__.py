@@ -13,7 +13,7 @@ from kernelweave.solvers.projected import ProjectedGradient
 from kernelweave.solvers.reduced import ReducedGradient
 from kernelweave.solvers.result import Record, Result, Visited
 from kernelweave.solvers.sampling import Sample, guess
-from kernelweave.solvers.verification import verify
+from kernelweave.solvers.verification import Bounds, verify, widened
 
 SOLVERS: tuple[type[Solver], ...] = (
     Newton,
@@ -27,6 +27,7 @@ SOLVERS: tuple[type[Solver], ...] = (
 __all__ = [
     "SOLVERS",
     "BlockDescent",
+    "Bounds",
     "Certificate",
     "Checkpoint",
     "ColumnGeneration",
@@ -46,4 +47,5 @@ __all__ = [
     "Visited",
     "guess",
     "verify",
+    "widened",
 ]

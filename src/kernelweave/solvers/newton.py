@@ -39,6 +39,8 @@ NOTHING = 1e-12
 TINY = float(np.finfo(float).tiny)
 # Steps without gain before another way is tried.
 PATIENCE = 3
+# A machine that keeps this share of its gap is no better for being solved again.
+IDLE = 0.9
 
 
 @dataclass
@@ -83,15 +85,17 @@ class Newton(Solver):
         geometry = walk.problem.geometry
         assert isinstance(geometry, Models)
         point = walk.visit(eta)
-        damping, failures, idle, stride = 0.0, 0, 0, 1.0
+        damping, failures, idle, stuck, stride = 0.0, 0, 0, 0, 1.0
         leaps, doubted, steps = False, False, 0
         while not walk.finished:
             if _machine_is_the_bottleneck(walk, point):
                 before = point.machine.gap
                 point = walk.visit(point.eta, inner_tol=0.1 * point.machine.relative_gap)
-                idle = idle + 1 if point.machine.gap > 0.5 * before else 0
-                if idle == PATIENCE:  # the machine has no more digits to give
-                    return "stalled"
+                idle = idle + 1 if point.machine.gap > IDLE * before else 0
+                if idle == PATIENCE:  # the machine has no more digits to give here
+                    point, idle, stuck = _escape(walk, point), 0, stuck + 1
+                    if stuck > PATIENCE:
+                        return "stalled"
                 continue
             H = _curvature(walk, point)
             leaps, steps = leaps if steps else _steepness(H, point) >= STEEP, steps + 1

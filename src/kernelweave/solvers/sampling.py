@@ -15,8 +15,9 @@ from kernelweave.solvers.problem import LOOSEST, Problem, Progress
 
 # Samples that are taken together: their entries fill two lines of the cache.
 RUN = 16
-# How far mean and spread of a sample's targets may be from those of all, by the spread.
-ALIKE = 0.15
+# How far mean and spread of a sample's targets may be from those of all, by the spread: 300 samples of two
+# even classes in random order are off by less in 99 cases of 100.
+LIKE = 0.15
 
 
 @dataclass
@@ -87,7 +88,7 @@ def spread(y: AnyArray, rows: Indices, size: int) -> Indices:
     if rows.size <= size:
         return rows
     runs = _in_runs(rows, size)
-    if runs.size == size and _alike(y[runs], y[rows]):
+    if runs.size == size and _is_like(y[runs], y[rows]):
         return runs
     columns = y[rows].reshape(rows.size, -1).T
     order = rows[np.lexsort(columns[::-1])]
@@ -102,8 +103,8 @@ def _in_runs(rows: Indices, size: int) -> Indices:
     return rows.take(places[:size])
 
 
-def _alike(some: AnyArray, all_: AnyArray) -> bool:
+def _is_like(some: AnyArray, all_: AnyArray) -> bool:
     """Return whether targets have nearly the same mean and spread."""
     spread_, scale = some.std(axis=0), all_.std(axis=0)
     off = np.abs(some.mean(axis=0) - all_.mean(axis=0))
-    return bool(np.all(off <= ALIKE * scale) and np.all(np.abs(spread_ - scale) <= ALIKE * scale))
+    return bool(np.all(off <= LIKE * scale) and np.all(np.abs(spread_ - scale) <= LIKE * scale))
