@@ -102,7 +102,7 @@ def test_a_sample_is_a_stack_of_its_own(rng, matrices, name):
 def test_a_start_is_looked_for_among_few_samples_if_there_are_many(monkeypatch):
     sizes = (999, 1000, 2400, 16_000)
     assert [memory.sample_size(n, 10, leads=True) for n in sizes] == [0, 480, 840, 1000]
-    assert [memory.sample_size(n, 10, leads=False) for n in sizes] == [0, 300, 300, 1831]
+    assert [memory.sample_size(n, 10, leads=False) for n in sizes] == [0, 300, 500, 1831]
     for leads in (True, False):
         assert [memory.sample_size(n, 100, leads) for n in (400, 500, 999)] == [0, 125, 249]
         assert memory.sample_size(999, 100, leads, early=False) == memory.sample_size(500, 10, leads) == 0

@@ -11,13 +11,14 @@ SINGLE, DOUBLE = 4, 8
 # Blocks of rows that the threads make and keep for a moment.
 ROWS = 32 << 20
 # From this many samples on a start is looked for among some of them, as long as their kernels take no more
-# than this: one in so many, at least so many. Those that lead a walk are this share, from so many to so many,
-# which are enough to close a gap to 1e-3 in a step or two whatever there are.
+# than this: one in so many, at least so many, and of few samples one in four up to this many. Those that lead
+# a walk are this share, from so many to so many, which are enough to close a gap to 1e-3 in a step or two
+# whatever there are.
 WORTH, SAMPLE = 1000, 128 << 20
-ONE_IN, FEWEST = 8, 300
+ONE_IN, FEWEST, OF_FEW = 8, 300, 500
 LEADING, FEWEST_LEADING, MOST_LEADING = 0.35, 480, 1000
 # Where the way is long, from this many samples on already, if their kernels have so many entries.
-EARLY, ENTRIES, EARLY_ONE_IN = 500, 20_000_000, 4
+EARLY, ENTRIES, FEW_ONE_IN = 500, 20_000_000, 4
 # Where the system does not say, nothing is refused.
 UNKNOWN = 1 << 62
 
@@ -46,11 +47,11 @@ def sample_size(n_samples: int, n_kernels: int, leads: bool, early: bool = True)
     """
     if n_samples >= WORTH:
         least = FEWEST
-        wanted = max(n_samples // ONE_IN, FEWEST)
+        wanted = max(n_samples // ONE_IN, min(n_samples // FEW_ONE_IN, OF_FEW), FEWEST)
         if leads:
             wanted = min(max(int(LEADING * n_samples), FEWEST_LEADING), MOST_LEADING)
     elif early and n_samples >= EARLY and n_kernels * n_samples**2 >= ENTRIES:
-        least = wanted = n_samples // EARLY_ONE_IN
+        least = wanted = n_samples // FEW_ONE_IN
     else:
         return 0
     size = min(wanted, int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
