@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -102,7 +103,16 @@ class GramBank:
 
     def settle(self) -> bool:
         """Finish the checks; return whether entries had to be changed, so that earlier answers are void."""
-        return isinstance(self.stack, DefersChecks) and self.stack.settle()
+        return self._deferring is not None and self._deferring.settle()
+
+    @cached_property
+    def _deferring(self) -> DefersChecks | None:
+        return self.stack if isinstance(self.stack, DefersChecks) else None
+
+    @cached_property
+    def _rounding(self) -> KnowsRounding | None:
+        """The stack, if it can tell what rounding did; asked once, for protocols are slow to answer."""
+        return self.stack if isinstance(self.stack, KnowsRounding) else None
 
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         return self.stack.combine(eta, out)
@@ -138,14 +148,14 @@ class GramBank:
 
     def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return K(eta) V of the stored kernels, and how far the originals' may be: infinite if not known."""
-        if isinstance(self.stack, KnowsRounding):
-            return self.stack.image_within(eta, coef)
+        if self._rounding is not None:
+            return self._rounding.image_within(eta, coef)
         return np.full(coef.shape, np.nan), np.full(coef.shape, np.inf)
 
     def energy_errors(self, coef: AnyArray) -> Vector:
         """Bound what rounding in storage took from the energies; infinite where that is not known."""
-        if isinstance(self.stack, KnowsRounding):
-            return self.stack.energy_errors(coef)
+        if self._rounding is not None:
+            return self._rounding.energy_errors(coef)
         return np.full(self.n_kernels, np.inf)
 
     def exact(self) -> LazyGrams:

@@ -89,7 +89,7 @@ def choose(geometry: WeightGeometry, n_kernels: int, tol: float) -> Solver:
         if isinstance(geometry, Restricts) and geometry.fewest(n_kernels) <= FEW_KERNELS:
             return ColumnGeneration()
         return BlockDescent(relaxation=0.7) if isinstance(geometry, Reweights) else ProjectedGradient()
-    quick = isinstance(geometry, Reweights) and getattr(geometry, "settles_quickly", False)
+    quick = getattr(geometry, "settles_quickly", False) and isinstance(geometry, Reweights)
     return BlockDescent(relaxation=0.7) if quick and tol >= LOOSE else Newton()
 
 

@@ -98,7 +98,7 @@ class Solver(Part, ABC):
 
 def accepts(solver: type[Solver] | Solver, geometry: WeightGeometry) -> bool:
     """Return whether the geometry has every verb the solver calls."""
-    return isinstance(geometry, solver.needs)
+    return issubclass(type(geometry), solver.needs)  # which Python remembers, other than isinstance
 
 
 def require(solver: Solver, geometry: WeightGeometry) -> None:

@@ -169,7 +169,7 @@ def _minimiser(point: Point, H: Matrix, geometry: Models, seen: float) -> Vector
     # At first as if the energy that the best weights for h have ``seen`` came down to what eta sees.
     u = np.full_like(h, max(seen / float(eta @ floor), 1.0) ** 0.5 - 1.0)
     x = geometry.model_step(eta, h, _chord(H, u))
-    for _ in range(ROUNDS if isinstance(geometry, Polyhedral) else FEW):
+    for _ in range(ROUNDS if issubclass(type(geometry), Polyhedral) else FEW):
         known, u = u, np.maximum(0.5 * (H @ (x - eta)) / floor, LEAST)
         if float(np.abs(u - known).max()) <= ALIKE:
             break

@@ -91,8 +91,10 @@ class Walk:
         if self.best is None:
             return False
         point, geometry = self.best, self.problem.geometry
-        weights = fenchel_young_gap(geometry, point.eta, point.h)
         rounding = point.slack + geometry.conjugate(point.ceiling) - geometry.conjugate(point.h)
+        if rounding < 0.5 * self.tol * abs(point.upper):  # then it is not what keeps an open gap open
+            return False
+        weights = fenchel_young_gap(geometry, point.eta, point.h)
         return weights + point.machine.gap <= max(0.2 * self.tol * abs(point.upper), 0.25 * rounding)
 
     @property
