@@ -1,5 +1,7 @@
 """Upper triangles of given matrices are checked beside the work: nothing passes that would not at once."""
 
+import time
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -185,6 +187,21 @@ def test_without_the_promise_to_settle_all_is_told_at_once(matrices):
     ):
         with pytest.raises(ValueError, match="Kernel 4 is not symmetric"):
             read(PrecomputedBank().fit(bad).sources())
+
+
+@pytest.mark.parametrize("verb", ["combine", "energies"])
+def test_the_verdict_comes_with_the_next_pass_once_all_is_read(matrices, verb):
+    sources = PrecomputedBank().fit(tampered(matrices, (3, 30), 0.5)).sources()
+    sources[0].defer(2)
+    lazy = LazyGrams(sources, 6, N, n_threads=2)
+    lazy.combine(np.ones(6))
+    for _ in range(5000):
+        if not sources[0]._suspended.upper.goes_on:
+            break
+        time.sleep(1e-3)
+    argument = np.ones(6) if verb == "combine" else np.ones(N)
+    with pytest.raises(ValueError, match="Kernel 4 is not symmetric"):
+        getattr(lazy, verb)(argument)
 
 
 def test_blocks_may_lie_above_the_diagonal_so_they_settle_first(matrices):
