@@ -1,6 +1,7 @@
 // Compiled without the finite-math flag of the other loops: NaN has to be seen here.
 #include "admit.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -39,12 +40,17 @@ struct Four {
     std::int64_t above[4];
 };
 
-KERNELWEAVE_CLONES Four add_four(const FourRows& r, const double* tilt, double* acc, std::size_t n) {
+// Entries [start, stop) of a row.
+struct Piece {
+    std::size_t start, stop;
+};
+
+KERNELWEAVE_CLONES Four add_four(const FourRows& r, const double* tilt, double* acc, Piece p) {
     const double *a = r.row[0], *b = r.row[1], *c = r.row[2], *d = r.row[3];
     const double u = r.weight[0], v = r.weight[1], w = r.weight[2], x = r.weight[3];
     double sa = 0.0, sb = 0.0, sc = 0.0, sd = 0.0;
     std::int64_t ta = 0, tb = 0, tc = 0, td = 0;
-    for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t j = p.start; j < p.stop; ++j) {
         sa += a[j] * tilt[j];
         sb += b[j] * tilt[j];
         sc += c[j] * tilt[j];
@@ -59,14 +65,14 @@ KERNELWEAVE_CLONES Four add_four(const FourRows& r, const double* tilt, double* 
 }
 
 template <class T>
-inline Four pack_four(const FourRows& r, const double* tilt, const FourPlaces<T>& p, std::size_t n) {
+inline Four pack_four(const FourRows& r, const double* tilt, const FourPlaces<T>& to, Piece p) {
     const double *a = r.row[0], *b = r.row[1], *c = r.row[2], *d = r.row[3];
-    const double *e = p.shift[0], *f = p.shift[1], *g = p.shift[2], *h = p.shift[3];
-    T *KERNELWEAVE_RESTRICT q = p.out[0], *KERNELWEAVE_RESTRICT s = p.out[1], *KERNELWEAVE_RESTRICT t = p.out[2],
-                           *KERNELWEAVE_RESTRICT u = p.out[3];
+    const double *e = to.shift[0], *f = to.shift[1], *g = to.shift[2], *h = to.shift[3];
+    T *KERNELWEAVE_RESTRICT q = to.out[0], *KERNELWEAVE_RESTRICT s = to.out[1], *KERNELWEAVE_RESTRICT t = to.out[2],
+                           *KERNELWEAVE_RESTRICT u = to.out[3];
     double sa = 0.0, sb = 0.0, sc = 0.0, sd = 0.0;
     std::int64_t ta = 0, tb = 0, tc = 0, td = 0;
-    for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t j = p.start; j < p.stop; ++j) {
         sa += a[j] * tilt[j];
         sb += b[j] * tilt[j];
         sc += c[j] * tilt[j];
@@ -75,25 +81,25 @@ inline Four pack_four(const FourRows& r, const double* tilt, const FourPlaces<T>
         tb |= std::abs(b[j]) <= r.bound[1] ? 0 : 1;
         tc |= std::abs(c[j]) <= r.bound[2] ? 0 : 1;
         td |= std::abs(d[j]) <= r.bound[3] ? 0 : 1;
-        q[j] = static_cast<T>(a[j] - p.own[0] - e[j]);
-        s[j] = static_cast<T>(b[j] - p.own[1] - f[j]);
-        t[j] = static_cast<T>(c[j] - p.own[2] - g[j]);
-        u[j] = static_cast<T>(d[j] - p.own[3] - h[j]);
+        q[j] = static_cast<T>(a[j] - to.own[0] - e[j]);
+        s[j] = static_cast<T>(b[j] - to.own[1] - f[j]);
+        t[j] = static_cast<T>(c[j] - to.own[2] - g[j]);
+        u[j] = static_cast<T>(d[j] - to.own[3] - h[j]);
     }
     return {{sa, sb, sc, sd}, {ta, tb, tc, td}};
 }
 
-KERNELWEAVE_CLONES Four pack_rows(const FourRows& r, const double* tilt, const FourPlaces<float>& p, std::size_t n) {
-    return pack_four(r, tilt, p, n);
+KERNELWEAVE_CLONES Four pack_rows(const FourRows& r, const double* tilt, const FourPlaces<float>& to, Piece p) {
+    return pack_four(r, tilt, to, p);
 }
-KERNELWEAVE_CLONES Four pack_rows(const FourRows& r, const double* tilt, const FourPlaces<double>& p, std::size_t n) {
-    return pack_four(r, tilt, p, n);
+KERNELWEAVE_CLONES Four pack_rows(const FourRows& r, const double* tilt, const FourPlaces<double>& to, Piece p) {
+    return pack_four(r, tilt, to, p);
 }
 
-KERNELWEAVE_CLONES Four sum_four(const FourRows& r, const double* tilt, std::size_t n) {
+KERNELWEAVE_CLONES Four sum_four(const FourRows& r, const double* tilt, Piece p) {
     const double *a = r.row[0], *b = r.row[1], *c = r.row[2], *d = r.row[3];
     double sa = 0.0, sb = 0.0, sc = 0.0, sd = 0.0;
-    for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t j = p.start; j < p.stop; ++j) {
         sa += a[j] * tilt[j];
         sb += b[j] * tilt[j];
         sc += c[j] * tilt[j];
@@ -102,10 +108,17 @@ KERNELWEAVE_CLONES Four sum_four(const FourRows& r, const double* tilt, std::siz
     return {{sa, sb, sc, sd}, {0, 0, 0, 0}};
 }
 
-void take_note(FourRows& rows, const Four& found) {
-    for (std::size_t r = 0; r < 4; ++r) {
-        rows.asymmetry[r] += found.sum[r];
-        rows.above[r] = rows.above[r] || found.above[r] != 0;
+// Read the rows piece by piece, each with look(piece).
+template <class Look>
+void read_pieces(FourRows& rows, std::size_t length, const Look& look) {
+    for (Piece p{0, 0}; p.start < length; p.start = p.stop) {
+        p.stop = std::min(p.start + kFetched, length);
+        fetch_four(rows.next, p.start, p.stop);
+        const Four found = look(p);
+        for (std::size_t r = 0; r < 4; ++r) {
+            rows.asymmetry[r] += found.sum[r];
+            rows.above[r] = rows.above[r] || found.above[r] != 0;
+        }
     }
 }
 
@@ -116,11 +129,11 @@ void tilt_row(double l, double r, const double* left, const double* right, doubl
 }
 
 void inspect_and_add(FourRows& rows, const double* tilt, double* acc, std::size_t length) {
-    take_note(rows, add_four(rows, tilt, acc, length));
+    read_pieces(rows, length, [&](Piece p) { return add_four(rows, tilt, acc, p); });
 }
 
 void inspect_rows(FourRows& rows, const double* tilt, std::size_t length) {
-    take_note(rows, sum_four(rows, tilt, length));
+    read_pieces(rows, length, [&](Piece p) { return sum_four(rows, tilt, p); });
 }
 
 bool within_minors(const double* row, const double* roots, double root, std::size_t length) {
@@ -129,7 +142,7 @@ bool within_minors(const double* row, const double* roots, double root, std::siz
 
 template <class T>
 void inspect_and_pack(FourRows& rows, const double* tilt, const FourPlaces<T>& places, std::size_t length) {
-    take_note(rows, pack_rows(rows, tilt, places, length));
+    read_pieces(rows, length, [&](Piece p) { return pack_rows(rows, tilt, places, p); });
 }
 
 std::vector<AdmitReport> added_up(const std::vector<AdmitReport>& parts, std::size_t n_matrices) {

@@ -21,9 +21,11 @@ AdmitReport inspect(const double* K, std::size_t n, const double* roots, const d
 void tilt_row(double l, double r, const double* left, const double* right, double* tilt, std::size_t length);
 
 // Entries of the rows of four matrices, read together. Products with `tilt`, left_i right_j - right_i left_j for the
-// entries of row i, add up to the asymmetry. `above` is set where an entry is not within its matrix' bound.
+// entries of row i, add up to the asymmetry. `above` is set where an entry is not within its matrix' bound. Those to be
+// read `next`, of as many entries, are asked for on the way.
 struct FourRows {
     const double* row[4];
+    const double* next[4];
     double bound[4];
     double weight[4];
     double asymmetry[4];

@@ -1,6 +1,7 @@
 // The steps of products with a symmetric matrix of which one triangle is read, for every file that walks its rows.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "dispatch.hpp"
@@ -36,6 +37,20 @@ inline double dot(const T* row, const double* v, std::size_t length) {
     out[1] = x;
     out[2] = y;
     out[3] = z;
+}
+
+// The same, asking for the rows that are `next` on the way.
+[[maybe_unused]] inline void dot_four_rows(const double* const* rows, const double* const* next, const double* v,
+                                           std::size_t length, double* out) {
+    std::fill(out, out + 4, 0.0);
+    for (std::size_t start = 0; start < length; start += kFetched) {
+        const std::size_t stop = std::min(start + kFetched, length);
+        fetch_four(next, start, stop);
+        const double* const piece[4] = {rows[0] + start, rows[1] + start, rows[2] + start, rows[3] + start};
+        double dots[4];
+        dot_four_rows(piece, v + start, stop - start, dots);
+        for (std::size_t r = 0; r < 4; ++r) out[r] += dots[r];
+    }
 }
 
 // One read of the row serves both triangles: returns row . v and adds scale * row to out.

@@ -19,6 +19,11 @@ constexpr std::size_t kBlock = 8;  // rows per task: small enough to balance the
 
 std::size_t row_blocks(std::size_t n) { return (n + kBlock - 1) / kBlock; }
 
+// Where the chunk is that follows the one from `start` on in row i of a lower triangle.
+std::size_t place_after(std::size_t i, std::size_t start, std::size_t n) {
+    return start + kChunk <= i ? i * n + start + kChunk : std::min(i + 1, n - 1) * n;
+}
+
 // visit(block, i) for all rows, those of a block one after the other, blocks side by side.
 template <class Visit>
 void walk_rows(std::size_t n, int n_threads, const Visit& visit) {
@@ -106,15 +111,17 @@ public:
         tilt_row(left_[i], right_[i], left_ + start, right_ + start, tilt, length);
     }
 
-    // Read entries [start, start + length) of row i of the matrices m, m + 1, .., which `look(rows)` does.
+    // Read entries [start, start + length) of row i of the matrices m, m + 1, .., which `look(rows)` does. Afterwards the
+    // rows of the matrices `then`, then + 1, .. are read that begin at place `later`.
     template <class Look>
-    void read(std::size_t m, std::size_t i, std::size_t start, std::size_t length, AdmitReport* reports,
-              const Look& look) const {
+    void read(std::size_t m, std::size_t i, std::size_t start, std::size_t length, std::size_t then, std::size_t later,
+              AdmitReport* reports, const Look& look) const {
         const std::size_t several = std::min(kFour, K_.size() - m);
         FourRows rows{};
         for (std::size_t r = 0; r < kFour; ++r) {
             const std::size_t k = filled_up(m + r, m);
             rows.row[r] = K_[k] + i * n_ + start;
+            rows.next[r] = then + r < K_.size() ? K_[then + r] + later : nullptr;
             rows.bound[r] = roots_[k * n_ + i] * least_[k];  // entries it covers need no other look
         }
         look(rows);
@@ -170,13 +177,12 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
             FourPlaces<T> places{};
             for (std::size_t r = 0; r < kFour; ++r) {
                 const std::size_t k = inspector.filled_up(m + r, m);
-                if (i + kAhead < n) fetch_ahead(K[k] + (i + kAhead) * n, i + kAhead + 1);
                 places.shift[r] = shifts + k * n;
                 places.own[r] = shifts[k * n + i];
                 places.out[r] = packed + k * triangle(n) + triangle(i);
                 if (m + r >= K.size()) places.out[r] = nowhere.data() + (r - 1) * n;
             }
-            inspector.read(m, i, 0, i + 1, reports.data() + m, [&](FourRows& rows) {
+            inspector.read(m, i, 0, i + 1, m, std::min(i + 1, n - 1) * n, reports.data() + m, [&](FourRows& rows) {
                 inspect_and_pack(rows, tilt.data(), places, i + 1);
             });
         }
@@ -192,8 +198,7 @@ void combine_all(const Matrices& K, std::size_t n, const double* eta, const doub
         for (std::size_t start = 0; start <= i; start += kChunk) {
             const std::size_t length = std::min(kChunk, i + 1 - start);
             for (std::size_t j = 0; j < length; ++j) acc[j] = -(shift[i] + shift[start + j]);
-            const std::size_t later = start + kChunk <= i ? i * n + start + kChunk : std::min(i + 1, n - 1) * n;
-            sum.add(acc, i * n + start, length, later);
+            sum.add(acc, i * n + start, length, place_after(i, start, n));
             T* row = out + i * n + start;
             for (std::size_t j = 0; j < length; ++j) row[j] = static_cast<T>(acc[j]);
         }
@@ -213,9 +218,9 @@ std::vector<AdmitReport> admit_and_combine(const Matrices& K, std::size_t n, con
             inspector.set_tilt(i, start, length, tilt);
             for (std::size_t j = 0; j < length; ++j) acc[j] = -(shift[i] + shift[start + j]);
             for (std::size_t m = 0; m < K.size(); m += kFour) {
-                for (std::size_t r = kFour; r < 2 * kFour && m + r < K.size(); ++r)
-                    fetch_ahead(K[m + r] + i * n + start, length);
-                inspector.read(m, i, start, length, reports + m, [&](FourRows& rows) {
+                const bool last = m + kFour >= K.size();
+                const std::size_t then = last ? 0 : m + kFour, later = last ? place_after(i, start, n) : i * n + start;
+                inspector.read(m, i, start, length, then, later, reports + m, [&](FourRows& rows) {
                     for (std::size_t r = 0; r < kFour; ++r) rows.weight[r] = m + r < K.size() ? eta[m + r] : 0.0;
                     inspect_and_add(rows, tilt, acc, length);
                 });
@@ -257,13 +262,15 @@ void energies_all(const Matrices& K, std::size_t n, const double* V, std::size_t
                 const std::size_t length = std::min(kChunk, i - start);
                 for (std::size_t m = 0; m < K.size(); m += kFour) {
                     const std::size_t several = std::min(kFour, K.size() - m);
-                    const double* rows[kFour];
+                    const bool last = m + kFour >= K.size();
+                    const std::size_t then = last ? 0 : m + kFour, later = last ? place_after(i, start, n) : i * n + start;
+                    const double *rows[kFour], *next[kFour];
                     for (std::size_t r = 0; r < kFour; ++r) {
                         rows[r] = K[r < several ? m + r : m] + i * n + start;
-                        if (m + kFour + r < K.size()) fetch_ahead(K[m + kFour + r] + i * n + start, length);
+                        next[r] = then + r < K.size() ? K[then + r] + later : nullptr;
                     }
                     double dots[kFour];
-                    dot_four_rows(rows, v + start, length, dots);
+                    dot_four_rows(rows, next, v + start, length, dots);
                     for (std::size_t r = 0; r < several; ++r) part[m + r] += v[i] * dots[r];
                 }
             }

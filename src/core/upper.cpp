@@ -78,11 +78,11 @@ void UpperSums::read_row(std::size_t i, bool adds, const double* v, double* ener
             FourRows rows{};
             for (std::size_t r = 0; r < kFour; ++r) {
                 rows.row[r] = K_[r < several ? m + r : m] + i * n_ + start;
-                if (m + kFour + r < K_.size()) fetch_ahead(K_[m + kFour + r] + i * n_ + start, length);
+                rows.next[r] = m + kFour + r < K_.size() ? K_[m + kFour + r] + i * n_ + start : nullptr;
             }
             double dots[kFour] = {};
             if (adds) inspect_rows(rows, tilt, length);
-            if (v != nullptr) dot_four_rows(rows.row, v + start, length, dots);
+            if (v != nullptr) dot_four_rows(rows.row, rows.next, v + start, length, dots);
             for (std::size_t r = 0; r < several; ++r) {
                 if (adds) part[m + r] += rows.asymmetry[r];
                 if (v != nullptr) energies[m + r] += v[i] * dots[r];
