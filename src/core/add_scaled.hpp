@@ -29,16 +29,24 @@ inline void add_scaled(T* acc, const T* const* rows, const T* const* next, const
 }
 
 // The same sum, and in `size` that of absolute values: what relative errors of the entries are measured by.
-[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows_and_sizes(double* acc, double* size, const float* const* rows,
-                                                  const double* weights, std::size_t length) {
+[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows_and_sizes(
+    double* KERNELWEAVE_RESTRICT acc, double* KERNELWEAVE_RESTRICT size, const float* const* rows, const float* const* next,
+    const double* weights, std::size_t length) {
+    constexpr std::size_t kLine = 64 / sizeof(float);
     const float *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
     const double u = weights[0], v = weights[1], w = weights[2], x = weights[3];
-    for (std::size_t j = 0; j < length; ++j) {
+    const auto add = [&](std::size_t j) {
         const double e = u * static_cast<double>(a[j]), f = v * static_cast<double>(b[j]);
         const double g = w * static_cast<double>(c[j]), h = x * static_cast<double>(d[j]);
         acc[j] += (e + f) + (g + h);
         size[j] += (std::abs(e) + std::abs(f)) + (std::abs(g) + std::abs(h));
+    };
+    const std::size_t whole = length - length % kLine;
+    for (std::size_t start = 0; start < whole; start += kLine) {
+        for (std::size_t r = 0; r < kTogether; ++r) fetch(next[r] + start);
+        for (std::size_t j = start; j < start + kLine; ++j) add(j);
     }
+    for (std::size_t j = whole; j < length; ++j) add(j);
 }
 
 [[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(float* acc, const float* const* rows, const float* const* next,
@@ -70,25 +78,30 @@ public:
     void add(Sum* acc, std::size_t place, std::size_t length, std::size_t later) const {
         const T *rows[kTogether], *next[kTogether];
         for (std::size_t m = 0; m < matrices_.size(); m += kTogether) {
-            const bool last = m + kTogether == matrices_.size();
-            for (std::size_t r = 0; r < kTogether; ++r) {
-                rows[r] = matrices_[m + r] + place;
-                next[r] = last ? matrices_[r] + later : matrices_[m + kTogether + r] + place;
-            }
+            set_rows(m, place, later, rows, next);
             add_scaled_rows(acc, rows, next, weights_.data() + m, length);
         }
     }
 
     // The same, and in `size` the sum of their absolute values.
-    void add(Sum* acc, Sum* size, std::size_t place, std::size_t length) const {
-        const T* rows[kTogether];
+    void add(Sum* acc, Sum* size, std::size_t place, std::size_t length, std::size_t later) const {
+        const T *rows[kTogether], *next[kTogether];
         for (std::size_t m = 0; m < matrices_.size(); m += kTogether) {
-            for (std::size_t r = 0; r < kTogether; ++r) rows[r] = matrices_[m + r] + place;
-            add_scaled_rows_and_sizes(acc, size, rows, weights_.data() + m, length);
+            set_rows(m, place, later, rows, next);
+            add_scaled_rows_and_sizes(acc, size, rows, next, weights_.data() + m, length);
         }
     }
 
 private:
+    // Where the matrices m, m + 1, .. are to be read, and those that follow.
+    void set_rows(std::size_t m, std::size_t place, std::size_t later, const T** rows, const T** next) const {
+        const bool last = m + kTogether == matrices_.size();
+        for (std::size_t r = 0; r < kTogether; ++r) {
+            rows[r] = matrices_[m + r] + place;
+            next[r] = last ? matrices_[r] + later : matrices_[m + kTogether + r] + place;
+        }
+    }
+
     std::vector<const T*> matrices_;
     std::vector<Sum> weights_;
 };

@@ -59,7 +59,8 @@ std::size_t row_of(std::size_t place) {
     return i;
 }
 
-std::size_t pieces(std::size_t n) { return (triangle(n) + kPiece - 1) / kPiece; }
+// Stretches of that many entries in a triangle.
+std::size_t pieces(std::size_t n, std::size_t size) { return (triangle(n) + size - 1) / size; }
 
 // visit(i, column, place, length) for the rows that begin, lie or end in entries [start, stop) of a triangle: `length`
 // entries from `column` on, the first of which is `place` entries behind start.
@@ -184,7 +185,7 @@ void add_images(const double* K, std::size_t stride, std::size_t start, std::siz
 template <class T>
 void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads) {
     const WeightedSum<T> sum(matrices(packed, n_kernels, n), eta);
-    parallel_for(pieces(n), n_threads, [&](std::size_t piece) {
+    parallel_for(pieces(n, kPiece), n_threads, [&](std::size_t piece) {
         T acc[kPiece] = {};
         const std::size_t start = piece * kPiece, stop = std::min(triangle(n), start + kPiece);
         sum.add(acc, start, stop - start, stop < triangle(n) ? stop : start);
@@ -219,12 +220,13 @@ void image(const float* packed, std::size_t n_kernels, std::size_t n, const doub
     std::vector<double> parts(kShares * size, 0.0), size_parts(kShares * size, 0.0), absolute(V, V + size);
     for (double& v : absolute) v = std::abs(v);
     parallel_for(kShares, n_threads, [&](std::size_t share) {
-        std::vector<double> acc(kPiece), magnitude(kPiece);
-        for (std::size_t piece = share; piece < pieces(n); piece += kShares) {
-            const std::size_t start = piece * kPiece, stop = std::min(triangle(n), start + kPiece);
+        std::vector<double> acc(kChunk), magnitude(kChunk);
+        for (std::size_t piece = share; piece < pieces(n, kChunk); piece += kShares) {
+            const std::size_t start = piece * kChunk, stop = std::min(triangle(n), start + kChunk);
             std::fill(acc.begin(), acc.end(), 0.0);
             std::fill(magnitude.begin(), magnitude.end(), 0.0);
-            sum.add(acc.data(), magnitude.data(), start, stop - start);
+            const std::size_t later = piece + kShares < pieces(n, kChunk) ? start + kShares * kChunk : start;
+            sum.add(acc.data(), magnitude.data(), start, stop - start, later);
             visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
                 add_row(acc.data() + place, i, column, length, V, n_columns, n, parts.data() + share * size);
                 add_row(magnitude.data() + place, i, column, length, absolute.data(), n_columns, n,
