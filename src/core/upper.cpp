@@ -9,6 +9,10 @@
 #include "dot_and_add.hpp"
 #include "parallel.hpp"
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 namespace kernelweave {
 namespace {
 
@@ -16,6 +20,15 @@ constexpr std::size_t kRows = 8;  // rows per task
 constexpr std::size_t kFour = 4;  // matrices that are read together
 constexpr std::size_t kChunk = 1024;  // entries of a row that stay in the first-level cache
 constexpr std::chrono::microseconds kRest{30};  // far below a pass, far above what waking up costs
+
+// Have the calling thread run where a core has nothing else to do: beside a thread that others wait for it would take
+// turns of some milliseconds. Where the system knows no such threads, or refuses, it runs as any other.
+void step_back() {
+#if defined(__linux__)
+    const sched_param none{};
+    (void)sched_setscheduler(0, SCHED_IDLE, &none);
+#endif
+}
 
 }  // namespace
 
@@ -94,6 +107,7 @@ void UpperSums::read_row(std::size_t i, bool adds, const double* v, double* ener
 }
 
 void UpperSums::help() {
+    step_back();
     while (!stopped_) {
         if (!wanted_ && passes_under_way > 0)
             std::this_thread::sleep_for(kRest);
