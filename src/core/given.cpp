@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kFour = 4;  // matrices, or rows of one, that are read together
 constexpr std::size_t kAhead = 4;  // rows from being asked for to being read
+constexpr std::size_t kFar = 16;  // entries of a diagonal from being asked for to being read: each is in a line of its own
 constexpr std::size_t kBlock = 8;  // rows per task: small enough to balance the triangle's growing rows
 
 std::size_t row_blocks(std::size_t n) { return (n + kBlock - 1) / kBlock; }
@@ -143,7 +144,10 @@ private:
 
 void diagonals(const Matrices& K, std::size_t n, double* out, int n_threads) {
     parallel_for(K.size(), n_threads, [&](std::size_t m) {
-        for (std::size_t i = 0; i < n; ++i) out[m * n + i] = K[m][i * n + i];
+        for (std::size_t i = 0; i < n; ++i) {
+            if (i + kFar < n) fetch(K[m] + (i + kFar) * (n + 1));
+            out[m * n + i] = K[m][i * (n + 1)];
+        }
     });
 }
 
@@ -155,6 +159,7 @@ void reference_means(const Matrices& K, std::size_t n, const std::size_t* chosen
         std::fill(means, means + n, 0.0);
         for (std::size_t c = 0; c < n_chosen; ++c) {
             const double* row = K[m] + chosen[c] * n;
+            if (c + 1 < n_chosen) fetch_ahead(K[m] + chosen[c + 1] * n, n);
             for (std::size_t j = 0; j < n; ++j) means[j] += share * row[j];
         }
         double grand = 0.0;
