@@ -93,9 +93,11 @@ class Search:
         reader = self.kind(**self.params)
         setting = reader._read(seen.X, seen.y, seen.weight)
         grid = self.grid(len(setting.fitted))
-        candidates = {place: self.kind(**self.params | grid.parts(place)) for place in grid.places()}
-        for candidate in candidates.values():
-            candidate._adopt(reader, setting)
+        candidates = {place: self.kind(**self.params | parts) for place, parts in grid.all_parts().items()}
+        for place, candidate in candidates.items():
+            candidate._adopt(reader)
+            if grid.is_edge(place):  # the others are made of the same parts
+                candidate._check(setting)
         outcomes = self._fit(candidates, grid, setting, stop)
         with looking_at(list(candidates.values()), unseen.X):
             rows = [

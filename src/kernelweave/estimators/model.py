@@ -126,11 +126,14 @@ class MKLModel(KernelEstimator):
             self._learner.check(column, setting.weight)
         self._geometry.check(len(setting.fitted))
 
-    def _adopt(self, other: MKLModel, setting: Setting) -> None:
-        """Take over what another model learnt of the columns, and check the parts against its setting."""
+    def _adopt(self, other: MKLModel) -> None:
+        """Take over what another model learnt of the columns."""
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
+
+    def _check(self, setting: Setting) -> None:
+        """Check parameters, and parts against a setting."""
         self._check_parameters()
         self._check_parts(setting)
 

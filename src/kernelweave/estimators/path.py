@@ -126,7 +126,8 @@ def path(
     models = [clone(model).set_params(**{param: value}, **plain) for value in values]
     setting = models[0]._read(X, y, sample_weight)
     for current in models:
-        current._adopt(models[0], setting)
+        current._adopt(models[0])
+        current._check(setting)
     task = models[0]._store(setting, models)
     near: list[Start] | None = None
     results: list[Result] = []

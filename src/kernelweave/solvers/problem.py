@@ -109,7 +109,7 @@ class Walk:
     def note(self, part: Result) -> None:
         """Count the machines that a part of the problem took, and go on from its coefficients."""
         for record in part.history:
-            self._report(replace(record, certificate=self.certificate))
+            self._report(record.n_active, record.solved)
         self._coef = part.machine.coef
 
     def inner_tol(self) -> float:
@@ -149,12 +149,12 @@ class Walk:
         self._lower.add(DualPoint(machine.coef, machine.linear, point.ceiling))
         if self.best is None or point.upper < self.best.upper:
             self.best = point
-        seconds, n_active = time.perf_counter() - self._start, int(np.count_nonzero(eta))
-        self._report(Record(self.certificate, seconds, n_active, solved))
+        self._report(int(np.count_nonzero(eta)), solved)
         return point
 
-    def _report(self, record: Record) -> None:
-        self.history.append(replace(record, seconds=time.perf_counter() - self._start))
+    def _report(self, n_active: int, solved: bool) -> None:
+        record = Record(self.certificate, time.perf_counter() - self._start, n_active, solved)
+        self.history.append(record)
         if self._progress is not None:
             self._progress(record)
 
