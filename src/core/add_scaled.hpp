@@ -16,7 +16,7 @@ constexpr std::size_t kTogether = 4;
 // Four kernels at a time: the accumulator is read and written once for all of them. The rows that are `next` are asked
 // for line by line, so that memory is never idle.
 template <class T>
-inline void add_scaled(T* acc, const T* const* rows, const T* const* next, const T* weights, std::size_t length) {
+inline void add_scaled(T* KERNELWEAVE_RESTRICT acc, const T* const* rows, const T* const* next, const T* weights, std::size_t length) {
     constexpr std::size_t kLine = 64 / sizeof(T);
     const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
     const T u = weights[0], v = weights[1], w = weights[2], x = weights[3];

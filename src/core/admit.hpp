@@ -21,15 +21,14 @@ AdmitReport inspect(const double* K, std::size_t n, const double* roots, const d
 void tilt_row(double l, double r, const double* left, const double* right, double* tilt, std::size_t length);
 
 // Entries of the rows of four matrices, read together. Products with `tilt`, left_i right_j - right_i left_j for the
-// entries of row i, add up to the asymmetry. `above` is set where an entry is not within its matrix' bound. Those to be
-// read `next`, of as many entries, are asked for on the way.
+// entries of row i, add up to the asymmetry, which is not finite if an entry is not; `largest` is the largest absolute
+// value of the others. Rows to be read `next`, of as many entries, are asked for on the way.
 struct FourRows {
     const double* row[4];
     const double* next[4];
-    double bound[4];
     double weight[4];
     double asymmetry[4];
-    bool above[4];
+    double largest[4];
 };
 
 // Inspect entries and add them to `acc` with their weights.
@@ -47,7 +46,7 @@ struct FourPlaces {
 template <class T>
 void inspect_and_pack(FourRows& rows, const double* tilt, const FourPlaces<T>& places, std::size_t length);
 
-// Inspect entries without comparing them with anything.
+// Inspect entries, and nothing else.
 void inspect_rows(FourRows& rows, const double* tilt, std::size_t length);
 
 // |row_j| <= root roots_j for all j.

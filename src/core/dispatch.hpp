@@ -40,14 +40,4 @@ KERNELWEAVE_INLINE void fetch_ahead(const T* row, std::size_t length) {
     for (std::size_t j = 0; j < length; j += kLine) fetch(row + j);
 }
 
-// Entries of each of four rows that are asked for at a time, while as many are read: a core waits for no more lines at
-// once than these have.
-constexpr std::size_t kFetched = 64;
-
-// Ask for the entries [start, stop) of four rows, where there are any.
-KERNELWEAVE_INLINE void fetch_four(const double* const* next, std::size_t start, std::size_t stop) {
-    for (std::size_t r = 0; r < 4; ++r)
-        if (next[r] != nullptr) fetch_ahead(next[r] + start, stop - start);
-}
-
 }  // namespace kernelweave

@@ -1,10 +1,10 @@
 // The steps of products with a symmetric matrix of which one triangle is read, for every file that walks its rows.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 
 #include "dispatch.hpp"
+#include "lanes.hpp"
 
 namespace kernelweave {
 namespace {
@@ -39,18 +39,26 @@ inline double dot(const T* row, const double* v, std::size_t length) {
     out[3] = z;
 }
 
-// The same, asking for the rows that are `next` on the way.
-[[maybe_unused]] inline void dot_four_rows(const double* const* rows, const double* const* next, const double* v,
-                                           std::size_t length, double* out) {
-    std::fill(out, out + 4, 0.0);
-    for (std::size_t start = 0; start < length; start += kFetched) {
-        const std::size_t stop = std::min(start + kFetched, length);
-        fetch_four(next, start, stop);
-        const double* const piece[4] = {rows[0] + start, rows[1] + start, rows[2] + start, rows[3] + start};
-        double dots[4];
-        dot_four_rows(piece, v + start, stop - start, dots);
-        for (std::size_t r = 0; r < 4; ++r) out[r] += dots[r];
+// The same, asking for the rows that are `next`, of as many entries, on the way.
+[[maybe_unused]] KERNELWEAVE_CLONES void dot_four_rows(const double* const* rows, const double* const* next, const double* v,
+                                      std::size_t length, double* out) {
+    const double *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+    const double *p = next[0], *q = next[1], *r = next[2], *s = next[3];
+    Lanes w, x, y, z;
+    const std::size_t whole = length - length % kLine;
+    for (std::size_t j = 0; j < whole; j += kLine) {
+        fetch(p + j);
+        fetch(q + j);
+        fetch(r + j);
+        fetch(s + j);
+        const Lanes own(v + j);
+        w.add_products(Lanes(a + j), own);
+        x.add_products(Lanes(b + j), own);
+        y.add_products(Lanes(c + j), own);
+        z.add_products(Lanes(d + j), own);
     }
+    const double sums[4] = {w.sum(), x.sum(), y.sum(), z.sum()};
+    for (std::size_t k = 0; k < 4; ++k) out[k] = sums[k] + dot(rows[k] + whole, v + whole, length - whole);
 }
 
 // One read of the row serves both triangles: returns row . v and adds scale * row to out.

@@ -122,13 +122,13 @@ public:
         for (std::size_t r = 0; r < kFour; ++r) {
             const std::size_t k = filled_up(m + r, m);
             rows.row[r] = K_[k] + i * n_ + start;
-            rows.next[r] = then + r < K_.size() ? K_[then + r] + later : nullptr;
-            rows.bound[r] = roots_[k * n_ + i] * least_[k];  // entries it covers need no other look
+            rows.next[r] = K_[filled_up(then + r, then)] + later;
         }
         look(rows);
         for (std::size_t r = 0; r < several; ++r) {
             const double* own = roots_ + (m + r) * n_;
-            if (rows.above[r] && !within_minors(rows.row[r], own + start, own[i], length)) reports[r].minors = false;
+            const bool plain = std::isfinite(rows.asymmetry[r]) && rows.largest[r] <= own[i] * least_[m + r];
+            if (!plain && !within_minors(rows.row[r], own + start, own[i], length)) reports[r].minors = false;
             reports[r].asymmetry += rows.asymmetry[r];
         }
     }
@@ -272,7 +272,7 @@ void energies_all(const Matrices& K, std::size_t n, const double* V, std::size_t
                     const double *rows[kFour], *next[kFour];
                     for (std::size_t r = 0; r < kFour; ++r) {
                         rows[r] = K[r < several ? m + r : m] + i * n + start;
-                        next[r] = then + r < K.size() ? K[then + r] + later : nullptr;
+                        next[r] = K[then + r < K.size() ? then + r : then] + later;
                     }
                     double dots[kFour];
                     dot_four_rows(rows, next, v + start, length, dots);

@@ -91,7 +91,7 @@ void UpperSums::read_row(std::size_t i, bool adds, const double* v, double* ener
             FourRows rows{};
             for (std::size_t r = 0; r < kFour; ++r) {
                 rows.row[r] = K_[r < several ? m + r : m] + i * n_ + start;
-                rows.next[r] = m + kFour + r < K_.size() ? K_[m + kFour + r] + i * n_ + start : nullptr;
+                rows.next[r] = K_[m + kFour + r < K_.size() ? m + kFour + r : m] + i * n_ + start;
             }
             double dots[kFour] = {};
             if (adds) inspect_rows(rows, tilt, length);
