@@ -16,10 +16,11 @@ constexpr std::size_t kTogether = 4;
 // Four kernels at a time: the accumulator is read and written once for all of them. The rows that are `next` are asked
 // for line by line, so that memory is never idle.
 template <class T>
-inline void add_scaled(T* KERNELWEAVE_RESTRICT acc, const T* const* rows, const T* const* next, const T* weights, std::size_t length) {
+inline void add_scaled(double* KERNELWEAVE_RESTRICT acc, const T* const* rows, const T* const* next, const double* weights,
+                       std::size_t length) {
     constexpr std::size_t kLine = 64 / sizeof(T);
     const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
-    const T u = weights[0], v = weights[1], w = weights[2], x = weights[3];
+    const double u = weights[0], v = weights[1], w = weights[2], x = weights[3];
     const std::size_t whole = length - length % kLine;
     for (std::size_t start = 0; start < whole; start += kLine) {
         for (std::size_t r = 0; r < kTogether; ++r) fetch(next[r] + start);
@@ -49,8 +50,8 @@ inline void add_scaled(T* KERNELWEAVE_RESTRICT acc, const T* const* rows, const 
     for (std::size_t j = whole; j < length; ++j) add(j);
 }
 
-[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(float* acc, const float* const* rows, const float* const* next,
-                                        const float* weights, std::size_t length) {
+[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const float* const* rows, const float* const* next,
+                                        const double* weights, std::size_t length) {
     add_scaled(acc, rows, next, weights, length);
 }
 [[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const double* const* rows, const double* const* next,
@@ -58,24 +59,24 @@ inline void add_scaled(T* KERNELWEAVE_RESTRICT acc, const T* const* rows, const 
     add_scaled(acc, rows, next, weights, length);
 }
 
-// Matrices with their weights, without those of weight zero; entries of type T are added up in the precision of Sum.
-template <class T, class Sum = T>
+// Matrices with their weights, without those of weight zero; entries of type T are added up in double.
+template <class T>
 class WeightedSum {
 public:
     WeightedSum(const std::vector<const T*>& matrices, const double* eta) {
         for (std::size_t m = 0; m < matrices.size(); ++m) {
             if (eta[m] == 0.0) continue;
             matrices_.push_back(matrices[m]);
-            weights_.push_back(static_cast<Sum>(eta[m]));
+            weights_.push_back(eta[m]);
         }
         while (matrices_.size() % kTogether != 0) {  // fill up with a matrix of weight zero
             matrices_.push_back(matrices_.front());
-            weights_.push_back(Sum{0});
+            weights_.push_back(0.0);
         }
     }
 
     // acc += the sum of the entries [place, place + length) of all matrices; `later` is the place to be asked for next.
-    void add(Sum* acc, std::size_t place, std::size_t length, std::size_t later) const {
+    void add(double* acc, std::size_t place, std::size_t length, std::size_t later) const {
         const T *rows[kTogether], *next[kTogether];
         for (std::size_t m = 0; m < matrices_.size(); m += kTogether) {
             set_rows(m, place, later, rows, next);
@@ -84,7 +85,7 @@ public:
     }
 
     // The same, and in `size` the sum of their absolute values.
-    void add(Sum* acc, Sum* size, std::size_t place, std::size_t length, std::size_t later) const {
+    void add(double* acc, double* size, std::size_t place, std::size_t length, std::size_t later) const {
         const T *rows[kTogether], *next[kTogether];
         for (std::size_t m = 0; m < matrices_.size(); m += kTogether) {
             set_rows(m, place, later, rows, next);
@@ -103,7 +104,7 @@ private:
     }
 
     std::vector<const T*> matrices_;
-    std::vector<Sum> weights_;
+    std::vector<double> weights_;
 };
 
 }  // namespace

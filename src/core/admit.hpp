@@ -34,15 +34,18 @@ struct FourRows {
 // Inspect entries and add them to `acc` with their weights.
 void inspect_and_add(FourRows& rows, const double* tilt, double* acc, std::size_t length);
 
-// Where entries of four rows go when they are packed: K_ij - own - shift_j, rounded to T.
+// Where entries of four rows go when they are packed: K_ij - own - shift_j, rounded to T; and before that to a sum, those
+// of each row so many times.
 template <class T>
 struct FourPlaces {
     const double* shift[4];
     double own[4];
+    double weight[4];
     T* out[4];
+    double* sum;
 };
 
-// Inspect entries and pack them.
+// Inspect entries, pack them and add them up.
 template <class T>
 void inspect_and_pack(FourRows& rows, const double* tilt, const FourPlaces<T>& places, std::size_t length);
 

@@ -18,6 +18,9 @@ constexpr std::size_t kAhead = 4;  // rows from being asked for to being read
 constexpr std::size_t kFar = 16;  // entries of a diagonal from being asked for to being read: each is in a line of its own
 constexpr std::size_t kBlock = 8;  // rows per task: small enough to balance the triangle's growing rows
 
+constexpr std::size_t kTall = 32;  // rows of a matrix that are packed one after the other: streams are the longer for it
+constexpr std::size_t kBuffer = 1 << 15;  // entries that a thread adds up before it hands them out: a fraction of its cache
+
 std::size_t row_blocks(std::size_t n) { return (n + kBlock - 1) / kBlock; }
 
 // Where the chunk is that follows the one from `start` on in row i of a lower triangle.
@@ -170,29 +173,39 @@ void reference_means(const Matrices& K, std::size_t n, const std::size_t* chosen
 
 template <class T>
 std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probes,
-                                   const double* shifts, T* packed, int n_threads) {
+                                   const double* shifts, T* packed, double* even, int n_threads) {
     const Inspector inspector(K, n, roots, probes);
-    std::vector<AdmitReport> reports(K.size(), AdmitReport{true, 0.0});
-    parallel_for((K.size() + kFour - 1) / kFour, n_threads, [&](std::size_t group) {
-        const std::size_t m = group * kFour;
-        std::vector<double> tilt(n);
+    const std::size_t tall = std::max(kBlock, std::min(kTall, kBuffer / n)), blocks = (n + tall - 1) / tall;
+    std::vector<AdmitReport> parts(blocks * K.size(), AdmitReport{true, 0.0});
+    parallel_for(blocks, n_threads, [&](std::size_t task) {
+        const std::size_t block = blocks - 1 - task, first = block * tall, stop = std::min(n, first + tall);
+        std::vector<double> sums(tall * n), tilts(tall * n);
         std::vector<T> nowhere((kFour - 1) * n);  // for matrices that fill up: no two may have one place
-        for (std::size_t i = 0; i < n; ++i) {
-            inspector.set_tilt(i, 0, i + 1, tilt.data());
-            FourPlaces<T> places{};
-            for (std::size_t r = 0; r < kFour; ++r) {
-                const std::size_t k = inspector.filled_up(m + r, m);
-                places.shift[r] = shifts + k * n;
-                places.own[r] = shifts[k * n + i];
-                places.out[r] = packed + k * triangle(n) + triangle(i);
-                if (m + r >= K.size()) places.out[r] = nowhere.data() + (r - 1) * n;
+        for (std::size_t i = first; i < stop; ++i) inspector.set_tilt(i, 0, i + 1, tilts.data() + (i - first) * n);
+        for (std::size_t m = 0; m < K.size(); m += kFour) {
+            for (std::size_t i = first; i < stop; ++i) {
+                FourPlaces<T> places{};
+                places.sum = sums.data() + (i - first) * n;
+                for (std::size_t r = 0; r < kFour; ++r) {
+                    const bool fills = m + r >= K.size();
+                    const std::size_t k = fills ? m : m + r;
+                    places.shift[r] = shifts + k * n;
+                    places.own[r] = shifts[k * n + i];
+                    places.weight[r] = fills ? 0.0 : 1.0;
+                    places.out[r] = fills ? nowhere.data() + (r - 1) * n : packed + k * triangle(n) + triangle(i);
+                }
+                const bool last = i + 1 == stop;
+                const std::size_t then = last && m + kFour < K.size() ? m + kFour : m, later = (last ? first : i + 1) * n;
+                inspector.read(m, i, 0, i + 1, then, later, parts.data() + block * K.size() + m, [&](FourRows& rows) {
+                    inspect_and_pack(rows, tilts.data() + (i - first) * n, places, i + 1);
+                });
             }
-            inspector.read(m, i, 0, i + 1, m, std::min(i + 1, n - 1) * n, reports.data() + m, [&](FourRows& rows) {
-                inspect_and_pack(rows, tilt.data(), places, i + 1);
-            });
         }
+        if (even == nullptr) return;
+        for (std::size_t i = first; i < stop; ++i)
+            std::copy_n(sums.data() + (i - first) * n, i + 1, even + i * n);
     });
-    return reports;
+    return added_up(parts, K.size());
 }
 
 template <class T>
@@ -312,9 +325,9 @@ void images_all(const Matrices& K, std::size_t n, const double* V, std::size_t n
 }
 
 template std::vector<AdmitReport> admit_all<float>(const Matrices&, std::size_t, const double*, const double*,
-                                                   const double*, float*, int);
+                                                   const double*, float*, double*, int);
 template std::vector<AdmitReport> admit_all<double>(const Matrices&, std::size_t, const double*, const double*,
-                                                    const double*, double*, int);
+                                                    const double*, double*, double*, int);
 
 template std::vector<AdmitReport> admit_and_combine<float>(const Matrices&, std::size_t, const double*, const double*,
                                                        const double*, const double*, float*, int);

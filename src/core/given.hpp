@@ -19,9 +19,10 @@ void reference_means(const Matrices& K, std::size_t n, const std::size_t* chosen
                      int n_threads);
 
 // Pack and inspect every lower triangle: roots and shifts have one row per matrix, packed one triangle; probes are two.
+// The lower triangle of `even`, unless null, is set to the sum of all matrices less their shifts, before rounding.
 template <class T>
 std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probes,
-                                   const double* shifts, T* packed, int n_threads);
+                                   const double* shifts, T* packed, double* even, int n_threads);
 
 // out_ij = sum_m eta_m K_m,ij - shift_i - shift_j, lower triangles alone.
 template <class T>

@@ -43,21 +43,27 @@ public:
     KERNELWEAVE_INLINE Packing(const FourRows& rows, const FourPlaces<T>& to) : rows_(rows), to_(to) {}
 
     KERNELWEAVE_INLINE void line(std::size_t j, const Lanes& a, const Lanes& b, const Lanes& c, const Lanes& d) const {
-        pack(j, 0, a);
-        pack(j, 1, b);
-        pack(j, 2, c);
-        pack(j, 3, d);
+        Lanes sum(to_.sum + j);
+        pack(j, 0, a, sum);
+        pack(j, 1, b, sum);
+        pack(j, 2, c, sum);
+        pack(j, 3, d, sum);
+        sum.write(to_.sum + j);
     }
     KERNELWEAVE_INLINE void entry(std::size_t j) const {
-        for (std::size_t r = 0; r < kFour; ++r)
-            to_.out[r][j] = static_cast<T>(rows_.row[r][j] - to_.own[r] - to_.shift[r][j]);
+        for (std::size_t r = 0; r < kFour; ++r) {
+            const double shifted = rows_.row[r][j] - to_.own[r] - to_.shift[r][j];
+            to_.out[r][j] = static_cast<T>(shifted);
+            to_.sum[j] += to_.weight[r] * shifted;
+        }
     }
 
 private:
-    KERNELWEAVE_INLINE void pack(std::size_t j, std::size_t r, const Lanes& entries) const {
+    KERNELWEAVE_INLINE void pack(std::size_t j, std::size_t r, const Lanes& entries, Lanes& sum) const {
         Lanes shifted = entries;
         shifted.take_away(Lanes(to_.shift[r] + j), to_.own[r]);
         shifted.write(to_.out[r] + j);
+        sum.add_scaled(shifted, to_.weight[r]);
     }
 
     const FourRows& rows_;

@@ -65,7 +65,7 @@ Reports told(const std::vector<kw::AdmitReport>& reports) {
 
 template <class T>
 Reports admit_all(const Given& K, Input<double, 2> roots, Input<double, 2> probes, Input<double, 2> shifts,
-                  Output<T, 2> packed, int n_threads) {
+                  Output<T, 2> packed, int n_threads, std::optional<Output<double, 2>> even) {
     const std::size_t n = probes.shape(1);
     const kw::Matrices matrices = square(K, n);
     require(probes.shape(0) == 2 && n > 0, "admit_all: probes must be two rows of n > 0 entries");
@@ -74,10 +74,12 @@ Reports admit_all(const Given& K, Input<double, 2> roots, Input<double, 2> probe
                 "admit_all: roots and shifts must have one row of n entries per matrix");
     require(packed.shape(0) == K.size() && packed.shape(1) == kw::triangle(n),
             "admit_all: packed must have one triangle of n(n+1)/2 entries per matrix");
+    require(!even || (even->shape(0) == n && even->shape(1) == n), "admit_all: even must be square, of n rows");
+    double* sum = even ? even->data() : nullptr;
     std::vector<kw::AdmitReport> reports;
     {
         nb::gil_scoped_release release;
-        reports = kw::admit_all<T>(matrices, n, roots.data(), probes.data(), shifts.data(), packed.data(), n_threads);
+        reports = kw::admit_all<T>(matrices, n, roots.data(), probes.data(), shifts.data(), packed.data(), sum, n_threads);
     }
     return told(reports);
 }
@@ -190,7 +192,8 @@ void combine_all(const Given& K, Input<double, 1> eta, Input<double, 1> shift, O
 template <class T>
 void bind(nb::module_& m) {
     m.def("admit_all", &admit_all<T>, nb::arg("K"), nb::arg("roots").noconvert(), nb::arg("probes").noconvert(),
-          nb::arg("shifts").noconvert(), nb::arg("packed").noconvert(), nb::arg("n_threads") = 1);
+          nb::arg("shifts").noconvert(), nb::arg("packed").noconvert(), nb::arg("n_threads") = 1,
+          nb::arg("even").noconvert() = nb::none());
     m.def("admit_and_combine", &admit_and_combine<T>, nb::arg("K"), nb::arg("roots").noconvert(), nb::arg("probes").noconvert(),
           nb::arg("eta").noconvert(), nb::arg("shift").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("take_all", &take_all<T>, nb::arg("K"), nb::arg("chosen").noconvert(), nb::arg("shifts").noconvert(),

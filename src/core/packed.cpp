@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kFour = 4;  // rows read together
 constexpr std::size_t kAhead = 6;  // rows from being asked for to being read: some kilobytes
-constexpr std::size_t kPiece = 4096;  // entries of all triangles that are added up together
+constexpr std::size_t kPiece = 2048;  // entries of all triangles that are added up together
 
 template <class T>
 inline void round_entries(const double* row, const double* shift, double own, T* out, std::size_t length) {
@@ -186,11 +186,11 @@ template <class T>
 void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads) {
     const WeightedSum<T> sum(matrices(packed, n_kernels, n), eta);
     parallel_for(pieces(n, kPiece), n_threads, [&](std::size_t piece) {
-        T acc[kPiece] = {};
+        double acc[kPiece] = {};
         const std::size_t start = piece * kPiece, stop = std::min(triangle(n), start + kPiece);
         sum.add(acc, start, stop - start, stop < triangle(n) ? stop : start);
         visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
-            std::copy(acc + place, acc + place + length, out + i * n + column);
+            for (std::size_t j = 0; j < length; ++j) out[i * n + column + j] = static_cast<T>(acc[place + j]);
         });
     });
     mirror(out, n, n_threads);
@@ -215,7 +215,7 @@ void take(const T* packed, std::size_t n_kernels, std::size_t stride, const std:
 
 void image(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
            std::size_t n_columns, double* out, double* sizes, int n_threads) {
-    const WeightedSum<float, double> sum(matrices(packed, n_kernels, n), eta);
+    const WeightedSum<float> sum(matrices(packed, n_kernels, n), eta);
     const std::size_t size = n_columns * n;
     std::vector<double> parts(kShares * size, 0.0), size_parts(kShares * size, 0.0), absolute(V, V + size);
     for (double& v : absolute) v = std::abs(v);

@@ -49,7 +49,7 @@ inline void add_up(const std::vector<double>& parts, std::size_t size, double* o
 // out = V (sum_m eta_m K_m) for V of shape (n_columns, n), from the lower triangles alone; the sum is never held.
 // place(i) is where row i begins.
 template <class T, class Place>
-void weighted_image(const WeightedSum<T, double>& sum, std::size_t n, const Place& place, const double* V,
+void weighted_image(const WeightedSum<T>& sum, std::size_t n, const Place& place, const double* V,
                     std::size_t n_columns, double* out, int n_threads) {
     const std::size_t size = n_columns * n;
     std::vector<double> parts(kShares * size, 0.0);

@@ -16,6 +16,7 @@ def admit_all(
     shifts: NDArray[Any],
     packed: NDArray[Any],
     n_threads: int = 1,
+    even: NDArray[Any] | None = None,
 ) -> list[tuple[bool, float]]: ...
 def admit_and_combine(
     K: list[NDArray[Any]],
@@ -55,6 +56,7 @@ def images_all(
     n_threads: int = 1,
     where: NDArray[Any] | None = None,
 ) -> None: ...
+def hinge_loss(f: NDArray[Any], y: NDArray[Any], C: NDArray[Any]) -> tuple[float, float]: ...
 def product(
     K: NDArray[Any], V: NDArray[Any], out: NDArray[Any], sizes: NDArray[Any], n_threads: int = 1
 ) -> None: ...

@@ -163,22 +163,6 @@ def test_entries_beyond_single_precision_are_estimated_as_doubles(rng, monkeypat
     assert isinstance(few, LazyGrams)
 
 
-def test_a_sum_that_is_being_overwritten_is_not_taken_for_another(matrices, monkeypatch):
-    _, stack = held(matrices, dtype="float32")
-    eta, v = np.ones(6), np.where(np.arange(N) % 2, 1.0, -1.0)
-    K = stack.combine(eta)
-
-    def interrupted(*_args):
-        K.fill(0.0)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(type(stack.sources[0]), "combine_all", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        stack.combine(2.0 * eta, K)
-    image, reach = stack.image_within(eta, v)
-    assert (np.abs(image - sum(matrices) @ v) <= reach + 1e-9).all()
-
-
 def test_only_the_closed_form_keeps_its_sample(matrices, monkeypatch):
     for name, value in (("WORTH", N), ("FEWEST", 12), ("FEWEST_LEADING", 12)):
         monkeypatch.setattr(memory, name, value)

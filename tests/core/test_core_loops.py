@@ -122,7 +122,10 @@ def test_passes_over_many_matrices_do_what_they_do_for_one(rng, n, dtype, n_thre
     matrices[2][n - 1, 0] += 1e-3
     probes, V = rng.normal(size=(2, 2, n))
     packed = np.empty((4, n * (n + 1) // 2), dtype=dtype)
-    reports = _core.admit_all(matrices, roots, probes, shifts, packed, n_threads)
+    even = np.zeros((n, n))
+    reports = _core.admit_all(matrices, roots, probes, shifts, packed, n_threads, even)
+    total = sum(K - shift[:, None] - shift for K, shift in zip(matrices, shifts, strict=True))
+    np.testing.assert_allclose(even, np.tril(total), atol=1e-12 * np.abs(total).max())
     upper = _core.UpperSums(matrices, probes, n_threads).finish()
     for K, root, (minors, lower), above in zip(matrices, roots, reports, upper, strict=True):
         expected = _core.inspect(K, root, probes)
@@ -363,6 +366,14 @@ def test_combining_many_kernels_rounds_like_single_additions(rng):
             lambda: _core.admit_all([np.eye(0)], *np.ones((2, 1, 0)), np.ones((1, 0)), np.ones((1, 0))),
             "n > 0",
         ),
+        (
+            lambda: _core.admit_all(
+                [np.eye(2)], np.eye(1, 2), np.eye(2), np.eye(1, 2), np.ones((1, 3)), 1, np.eye(3)
+            ),
+            "even must be square",
+        ),
+        (lambda: _core.hinge_loss(np.ones(2), np.ones(2), np.ones(3)), "one entry per sample"),
+        (lambda: _core.hinge_loss(*np.ones((3, 0))), "one entry per sample"),
         (lambda: _core.image(np.ones((2, 3), "f"), np.ones(3), *np.ones((3, 2, 2))), "one weight per kernel"),
         (lambda: _core.image(np.ones((2, 4), "f"), np.ones(2), *np.ones((3, 2, 2))), "n\\(n\\+1\\)/2"),
         (
@@ -383,6 +394,34 @@ def test_combining_many_kernels_rounds_like_single_additions(rng):
 def test_wrong_shapes_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("n", [1, 2, 11, 13, 60, 700])
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("positive", [0.0, 0.1, 0.5, 1.0])
+def test_the_hinge_loss_is_that_of_the_best_kink(rng, n, ties, positive):
+    for _ in range(5):
+        f = rng.integers(-3, 4, size=n) / 2.0 if ties else rng.normal(size=n)
+        y = np.where(rng.random(n) < positive, 1.0, -1.0)
+        C = rng.integers(0, 3, size=n).astype(float) if ties else rng.random(n)
+        C[0] += 0.25
+        bias, value = _core.hinge_loss(f, y, C)
+        losses = np.array([C @ np.maximum(0.0, 1.0 - y * (f + b)) for b in y - f])
+        assert value == pytest.approx(C @ np.maximum(0.0, 1.0 - y * (f + bias)), rel=1e-12, abs=1e-12)
+        assert value == pytest.approx(losses.min(), rel=1e-9, abs=1e-9)
+        best = (y - f)[losses <= losses.min() + 1e-10]
+        assert best.min() - 1e-12 <= bias <= best.max() + 1e-12
+        if 0.0 < (C[y > 0]).sum() < C.sum() and ties:  # a flat stretch is told by its ends
+            used = np.isin(y - f, (y - f)[C > 0.0]) & (losses <= losses.min() + 1e-10)
+            assert bias == pytest.approx(0.5 * ((y - f)[used].min() + (y - f)[used].max()))
+
+
+def test_the_hinge_loss_of_nan_is_nan():
+    f, y = np.zeros(40), np.where(np.arange(40) % 2, 1.0, -1.0)
+    for i in (0, 13, 39):
+        broken = f.copy()
+        broken[i] = np.nan
+        assert np.isnan(_core.hinge_loss(broken, y, np.ones(40))[1])
 
 
 def test_wrong_dtypes_are_refused():

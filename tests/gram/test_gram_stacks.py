@@ -54,31 +54,49 @@ def test_the_verbs_are_what_the_matrices_say(rng, matrices, name, columns):
     energies = [0.5 * np.vdot(V, k @ V) for k in matrices]
     np.testing.assert_allclose(stack.energies(V), energies, **tolerance)
     assert stack.images(V).shape == (5, *V.shape)
-    image, reach = stack.image_within(eta, V)
-    assert image.shape == reach.shape == V.shape
-    image = image + offset
-    np.testing.assert_allclose(image, K @ V, **tolerance)
-    assert (np.abs(image - K @ V) <= reach + 1e-9).all()
-    assert reach.any() == ("32" in name)
-    assert reach.max() <= 1e-5 * np.abs(image).max()
     rounded = name in ("packed float32", "packed float32 centred")
+    near = stack.image_near(eta, V, stack.combine(eta))
+    assert (near is not None) == rounded
+    for image, reach in (stack.image_within(eta, V, stack.combine(eta)), *([near] if near else [])):
+        assert image.shape == reach.shape == V.shape
+        image = image + offset
+        np.testing.assert_allclose(image, K @ V, **tolerance)
+        assert (np.abs(image - K @ V) <= reach + 1e-9).all()
+        assert reach.any() == ("32" in name)
+        assert reach.max() <= 1e-5 * np.abs(image).max()
     off = np.abs(stack.energies(V) - energies)
     assert (off <= stack.energy_errors(V) + 1e-9).all()
     assert stack.energy_errors(V).any() == rounded
     assert (stack.n_kernels, stack.n_samples) == (5, 30)
 
 
-def test_the_image_of_a_sum_that_is_gone_is_read_from_the_matrices(rng, matrices):
+def test_without_their_sum_the_image_is_read_from_the_matrices(rng, matrices):
     stack = lazy(matrices, centre=True, dtype="float32")
     v = rng.normal(size=30)
     v -= v.mean()
-    eta, other = np.array([0.3, 0.0, 2.0, 0.1, 1.0]), np.array([1.0, 1.0, 0.0, 0.0, 0.5])
-    stack.combine(other, stack.combine(eta))
-    for weights, held in ((eta, False), (other, True)):
-        image, reach = stack.image_within(weights, v)
-        exact = np.tensordot(weights, matrices, axes=1) @ v - stack.offset(weights, v)
-        assert reach.any() == held
+    eta = np.array([0.3, 0.0, 2.0, 0.1, 1.0])
+    for K in (None, stack.combine(eta)):
+        image, reach = stack.image_within(eta, v, K)
+        exact = np.tensordot(eta, matrices, axes=1) @ v - stack.offset(eta, v)
+        assert reach.any() == (K is not None)
         assert (np.abs(image - exact) <= reach + 1e-9).all()
+
+
+@pytest.mark.parametrize("centre", [False, True])
+def test_the_first_even_combination_is_that_of_the_matrices_as_they_were(matrices, centre):
+    how = {"n_kernels": 5, "n_samples": 30, "dtype": "float32", "centre": centre, "n_threads": 2}
+    stack = PackedGrams.pack(sources(matrices), even=True, **how)
+    eta, uneven = np.full(5, 0.3), np.array([0.3, 0.3, 0.3, 0.3, 0.2])
+    shift = (eta @ stack.shifts)[:, None] + eta @ stack.shifts
+    exact = np.tensordot(eta, matrices, axes=1) - shift
+    assert not stack.sample(np.arange(9)).even  # nor are they even of another size
+    assert not stack.subset(np.arange(3)).even
+    np.testing.assert_allclose(stack.combine(uneven), packed(matrices, "float32", centre).combine(uneven))
+    first, second = stack.combine(eta), stack.combine(eta)
+    assert first.dtype == np.float32
+    assert (np.abs(first - exact) <= 2.0**-24 * np.abs(exact) + 1e-12).all()
+    np.testing.assert_allclose(second, exact, atol=1e-5 * np.abs(exact).max())
+    assert not stack.even
 
 
 @pytest.mark.parametrize("name", STACKS)

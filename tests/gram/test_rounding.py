@@ -31,9 +31,34 @@ def test_true_energies_lie_below_the_stored_ones_and_what_is_allowed(seed, copie
     true = 0.5 * np.vdot(V, K @ V)
     rounding = 1e-13 * K.max() * np.abs(V).sum() ** 2  # of this test's own arithmetic
     assert true <= stack.energies(V)[0] + stack.energy_errors(V)[0] + rounding
-    image, reach = stack.image_within(np.array([3.0]), V)
-    off = np.abs(3.0 * K @ V - image - stack.offset(np.array([3.0]), V))
-    assert (off <= reach + 3.0 * rounding / np.abs(V).sum()).all()
+    eta = np.array([3.0])
+    for image, reach in (stack.image_within(eta, V), stack.image_near(eta, V, stack.combine(eta))):
+        off = np.abs(3.0 * K @ V - image - stack.offset(eta, V))
+        assert (off <= reach + 3.0 * rounding / np.abs(V).sum()).all()
+
+
+@given(seed=st.integers(0, 10_000), n_kernels=st.integers(1, 40), size=st.floats(-44.0, 30.0))
+def test_the_sum_of_many_kernels_tells_their_image_within_what_is_allowed(seed, n_kernels, size):
+    rng = np.random.default_rng(seed)
+    X = np.repeat(rng.normal(size=(4, 3)), 5, axis=0)
+    matrices = [10.0**size * (X @ np.diag(rng.random(3)) @ X.T + rng.random()) for _ in range(n_kernels)]
+    stack = PackedGrams.pack([MatrixSource(matrices)], n_kernels, 20, "float32", False)
+    eta, v = rng.random(n_kernels), rng.normal(size=20) + 3.0 * rng.random()
+    K = np.tensordot(eta.astype(np.longdouble), np.array(matrices, dtype=np.longdouble), axes=1)
+    image, reach = stack.image_near(eta, v, stack.combine(eta))
+    rounding = 1e-13 * np.abs(K) @ np.abs(v)
+    assert (np.abs(K @ v - image) <= reach + rounding).all()
+
+
+def test_the_bound_of_a_sum_is_nearly_reached_when_every_rounding_falls_the_worst_way():
+    # A kernel's entries are halfway, and are rounded down to 1; so is their sum, which is 3 + 4u before.
+    K = np.full((9, 9), 1.0 + SINGLE)
+    stack = PackedGrams.pack([MatrixSource([K, K, K])], 3, 9, "float32", False)
+    eta, v = np.array([1.0, 1.0, 1.0 + 4.0 * SINGLE]), np.ones(9)
+    image, reach = stack.image_near(eta, v, stack.combine(eta))
+    off = np.tensordot(eta, [K, K, K], axes=1) @ v - image
+    assert (off <= reach).all()
+    assert (off >= 0.4 * reach).all()
 
 
 def test_the_bound_is_reached_when_every_rounding_falls_the_worst_way():

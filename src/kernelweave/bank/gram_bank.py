@@ -146,10 +146,16 @@ class GramBank:
         """Return Σ eta_m k_m between new samples and the training samples."""
         return combined(self.fitted, X, eta)
 
-    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+    def image_near(self, eta: Vector, coef: AnyArray, K: AnyArray) -> tuple[AnyArray, AnyArray] | None:
+        """Return the same from K = K(eta) alone, and how far the originals' may be at most; None if dear."""
+        return None if self._rounding is None else self._rounding.image_near(eta, coef, K)
+
+    def image_within(
+        self, eta: Vector, coef: AnyArray, K: AnyArray | None = None
+    ) -> tuple[AnyArray, AnyArray]:
         """Return K(eta) V of the stored kernels, and how far the originals' may be: infinite if not known."""
         if self._rounding is not None:
-            return self._rounding.image_within(eta, coef)
+            return self._rounding.image_within(eta, coef, K)
         return np.full(coef.shape, np.nan), np.full(coef.shape, np.inf)
 
     def energy_errors(self, coef: AnyArray) -> Vector:

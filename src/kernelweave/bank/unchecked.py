@@ -76,18 +76,21 @@ class UncheckedSource(MatrixSource):
         if not np.isfinite(shifts).all():  # whole rows are read for them
             self.check()
 
-    def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
-        seen = self._inspection()
-        reports = _core.admit_all(self._matrices, seen.roots, seen.probes, shifts, packed, n_threads)
-        for m in self._admitted(seen, reports, n_threads):
+    def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int, even: Matrix | None = None) -> None:
+        seen = self._inspection(n_threads)
+        reports = _core.admit_all(self._matrices, seen.roots, seen.probes, shifts, packed, n_threads, even)
+        mended = self._admitted(seen, reports, n_threads)
+        for m in mended:
             _core.pack(self._matrices[m], 0, shifts[m], packed[m])
+        if mended and even is not None:
+            super().combine_all(np.ones(len(self.kernels)), shifts.sum(axis=0), even, n_threads)
 
     def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
         if not self._pending:
             self._finish_if_read()
             super().combine_all(eta, shift, K, n_threads)
             return
-        seen, weights = self._inspection(), np.ascontiguousarray(eta)
+        seen, weights = self._inspection(n_threads), np.ascontiguousarray(eta)
         reports = _core.admit_and_combine(
             self._matrices, seen.roots, seen.probes, weights, shift, K, n_threads
         )
@@ -96,7 +99,7 @@ class UncheckedSource(MatrixSource):
 
     def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> bool:
         finite = super().take_all(rows, shifts, packed, n_threads)
-        if not finite or not np.isfinite(self.all_diagonals).all():
+        if not finite or not np.isfinite(self.all_diagonals(n_threads)).all():
             self.check()
         return finite
 
@@ -118,8 +121,8 @@ class UncheckedSource(MatrixSource):
         self.check()
         super().images_all(V, out, n_threads, where)
 
-    def _inspection(self) -> Inspection:
-        return Inspection(self.all_diagonals, self._bank.tolerances)
+    def _inspection(self, n_threads: int) -> Inspection:
+        return Inspection(self.all_diagonals(n_threads), self._bank.tolerances)
 
     def _admitted(self, seen: Inspection, reports: Sequence[tuple[bool, float]], n_threads: int) -> list[int]:
         """Judge every matrix by its lower triangle and, now or later, the upper one; return those mended."""

@@ -67,7 +67,7 @@ def store(
         given = list(sources())
         if defer and not shared and wanted == "float32":
             _deferred(given, n_threads)
-        if wanted == "float64" or dtype != "auto" or _within_single(given, n_kernels):
+        if wanted == "float64" or dtype != "auto" or _within_single(given, n_kernels, n_threads):
             held = _checked(given) if shared else given  # threads must not check side by side
             return LazyGrams(held, n_kernels, n_samples, dtype=wanted, **how)
     chosen = packing(n_samples, n_kernels, tol, dtype, limit)
@@ -75,7 +75,7 @@ def store(
         raise MemoryError(_refusal(n_samples, n_kernels, wanted, limit))
     rounded = (chosen or wanted) == "float32"
     rest, bases = list(sources()), list[Basis]()
-    if rounded and dtype == "auto" and not _within_single(rest, n_kernels):
+    if rounded and dtype == "auto" and not _within_single(rest, n_kernels, n_threads):
         return store(
             sources,
             n_samples,
@@ -95,7 +95,9 @@ def store(
         if chosen is not None:
             if defer and not shared and rounded:
                 _deferred(rest, n_threads)
-            return PackedGrams.pack(rest, n_kernels, n_samples, chosen, **how)
+            # One problem starts from even weights, and from few samples their sum is a small matrix.
+            even = not for_many and not shared and n_samples < WORTH
+            return PackedGrams.pack(rest, n_kernels, n_samples, chosen, even=even, **how)
         return LazyGrams(_checked(rest), n_kernels, n_samples, dtype=wanted, **how)
     return _joined(rest, bases, n_samples, n_kernels, limit, how)
 
@@ -158,9 +160,9 @@ def _joined(
     return JoinedGrams(large, [small], [others, low], how["n_threads"])
 
 
-def _within_single(sources: Sequence[Source], n_kernels: int) -> bool:
+def _within_single(sources: Sequence[Source], n_kernels: int, n_threads: int) -> bool:
     """Tell whether entries of this size neither overflow nor vanish in float32."""
-    sizes = largest_entries(sources, n_kernels)
+    sizes = largest_entries(sources, n_kernels, n_threads)
     return bool(((sizes == 0.0) | ((sizes > 1e-25) & (sizes < 1e25))).all())
 
 

@@ -27,22 +27,23 @@ class MatrixSource(Bulk):
                 yield m, K[rows][:, columns]
 
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        yield from zip(self.kernels, self.all_diagonals, strict=True)
+        yield from zip(self.kernels, self.all_diagonals(), strict=True)
 
-    @property
-    def all_diagonals(self) -> Matrix:
+    def all_diagonals(self, n_threads: int = 1) -> Matrix:
         if self._diagonals is None:
             self._diagonals = np.empty((len(self.kernels), self.n_samples))
-            _core.diagonals(self._matrices, self._diagonals)
+            _core.diagonals(self._matrices, self._diagonals, n_threads)
             self._diagonals.setflags(write=False)
         return self._diagonals
 
     def centre_all(self, chosen: Indices, shifts: Matrix, n_threads: int) -> None:
         _core.reference_means(self._matrices, chosen.astype(np.uint64), shifts, n_threads)
 
-    def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
+    def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int, even: Matrix | None = None) -> None:
         anything = np.full((len(self.kernels), self.n_samples), np.inf)
-        _core.admit_all(self._matrices, anything, np.zeros((2, self.n_samples)), shifts, packed, n_threads)
+        _core.admit_all(
+            self._matrices, anything, np.zeros((2, self.n_samples)), shifts, packed, n_threads, even
+        )
 
     def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
         _core.combine_all(self._matrices, np.ascontiguousarray(eta), shift, K, n_threads)

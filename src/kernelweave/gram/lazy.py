@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from functools import cached_property
-from threading import local
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.adding import AddingGrams
-from kernelweave.gram.packed import PackedGrams
+from kernelweave.gram.packed import PackedGrams, product
 from kernelweave.gram.rounding import of_image
 from kernelweave.gram.scratch import lease
 from kernelweave.gram.source import Bulk, Source, centring, diagonals, in_bulk, largest_entries, renumbered
@@ -50,7 +49,6 @@ class LazyGrams(AddingGrams):
         self.sources, self.n_kernels, self.n_samples = tuple(sources), n_kernels, n_samples
         self.centred, self.dtype, self.n_threads = centre, np.dtype(dtype), n_threads
         self._shifts, self._sizes = shifts, sizes
-        self._last = local()  # the last sum of this thread that was rounded but once, and its weights
 
     @cached_property
     def shifts(self) -> Matrix:
@@ -64,7 +62,9 @@ class LazyGrams(AddingGrams):
 
     @cached_property
     def sizes(self) -> Vector:
-        return largest_entries(self.sources, self.n_kernels) if self._sizes is None else self._sizes
+        if self._sizes is not None:
+            return self._sizes
+        return largest_entries(self.sources, self.n_kernels, self.n_threads)
 
     @cached_property
     def _bulk(self) -> list[Bulk]:
@@ -111,15 +111,12 @@ class LazyGrams(AddingGrams):
         shared_out(fill, range(0, n, step), self.n_threads)
 
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
-        self._last.__dict__.clear()  # what is being overwritten is no sum of anything
         bulk = self._bulk
-        if bulk:
-            K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out
-            bulk[0].combine_all(eta, eta @ self.shifts, K, self.n_threads)
-            _core.mirror(K, self.n_threads)
-            self._last.sum = (np.array(eta), K)
-        else:
-            K = super().combine(eta, out)
+        if not bulk:
+            return super().combine(eta, out)
+        K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out
+        bulk[0].combine_all(eta, eta @ self.shifts, K, self.n_threads)
+        _core.mirror(K, self.n_threads)
         return K
 
     def images(self, coef: AnyArray) -> AnyArray:
@@ -167,16 +164,15 @@ class LazyGrams(AddingGrams):
             out += share
         return out
 
-    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
-        last = getattr(self._last, "sum", None)
-        if not self.is_rounded or last is None or not np.array_equal(last[0], eta):
+    def image_near(self, eta: Vector, coef: AnyArray, K: AnyArray) -> tuple[AnyArray, AnyArray] | None:  # noqa: ARG002
+        return None
+
+    def image_within(
+        self, eta: Vector, coef: AnyArray, K: AnyArray | None = None
+    ) -> tuple[AnyArray, AnyArray]:
+        if K is None or not self.is_rounded or not self._bulk:
             return self.image(eta, coef), np.zeros(coef.shape)
-        # Nothing but the sum was rounded, once, and it is still there; it is not needed again.
-        self._last.__dict__.clear()
-        V = np.ascontiguousarray(coef.reshape(self.n_samples, -1).T)
-        image, sizes = np.empty(V.shape), np.empty(V.shape)
-        _core.product(last[1], V, image, sizes, self.n_threads)
-        image, sizes = image.T.reshape(coef.shape), sizes.T.reshape(coef.shape)
+        image, sizes = product(K, coef, self.n_threads)  # nothing but the sum was rounded, once
         return image, of_image(sizes, np.ones(1), coef)
 
     def energy_errors(self, coef: AnyArray) -> Vector:  # noqa: ARG002 - energies are those of the entries
@@ -197,7 +193,7 @@ class LazyGrams(AddingGrams):
         bulk = self._bulk
         if bulk:
             bulk[0].take_all(rows, shifts, packed, self.n_threads)
-            found = diagonals(bulk, self.n_kernels, self.n_samples).take(rows, axis=1)
+            found = diagonals(bulk, self.n_kernels, self.n_samples, self.n_threads).take(rows, axis=1)
 
         def fill(share: Sequence[Source]) -> None:
             for source in share:

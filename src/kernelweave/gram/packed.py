@@ -10,7 +10,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.gram.rounding import of_arithmetic, of_energies, of_image
+from kernelweave.gram.rounding import of_arithmetic, of_energies, of_image, of_sum
 from kernelweave.gram.scratch import lease
 from kernelweave.gram.source import Source, centring, diagonals, in_bulk
 
@@ -42,6 +42,7 @@ class PackedGrams:
     centred: bool
     n_threads: int = 1
     sources: tuple[Source, ...] = field(default=(), repr=False)  # whose checks are deferred
+    even: list[Matrix] = field(default_factory=list, repr=False)  # the sum of all, until it is asked for
 
     @classmethod
     def pack(
@@ -52,10 +53,14 @@ class PackedGrams:
         dtype: str = "float32",
         centre: bool = True,
         n_threads: int = 1,
+        even: bool = False,
     ) -> PackedGrams:
-        """Convert the kernels block by block; besides the result only a block per thread is held."""
+        """Convert the kernels block by block; besides the result only a block per thread is held.
+
+        With ``even`` matrices are added up while they are there: the first even combination takes no pass.
+        """
         packed = lease((n_kernels, n_samples * (n_samples + 1) // 2), dtype, n_threads)
-        found = diagonals(sources, n_kernels, n_samples)
+        found = diagonals(sources, n_kernels, n_samples, n_threads)
         shifts = np.zeros((n_kernels, n_samples))
         if centre:
             shifts = centring(sources, n_kernels, n_samples, n_threads)
@@ -65,19 +70,21 @@ class PackedGrams:
                 source.pack(rows, shifts, packed)
 
         single, bulk = in_bulk(sources)
+        sums = [np.zeros((n_samples, n_samples)) for _ in bulk if even]
         for one in bulk:
-            one.pack_all(shifts, packed, n_threads)
+            one.pack_all(shifts, packed, n_threads, *sums)
         shared_out(convert, [(source, rows) for source in single for rows in source.blocks()], n_threads)
         sizes, roots = np.abs(found).max(axis=1), np.sqrt(np.maximum(found - 2.0 * shifts, 0.0))
-        return cls(
-            packed, shifts, sizes, roots, centre, n_threads, tuple(one for one in bulk if one.is_deferred)
-        )
+        deferred = tuple(one for one in bulk if one.is_deferred)
+        return cls(packed, shifts, sizes, roots, centre, n_threads, deferred, sums)
 
     def settle(self) -> bool:
         changed = [m for source in self.sources for m in source.settle()]
         for source in self.sources:
             for m, K in source.block(slice(None), slice(None), changed):
                 _core.pack(np.ascontiguousarray(K), 0, self.shifts[m], self.packed[m])
+        if changed:
+            self.even.clear()
         return bool(changed)
 
     @property
@@ -99,13 +106,17 @@ class PackedGrams:
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         shape = (self.n_samples, self.n_samples)
         K = np.empty(shape, dtype=self.packed.dtype) if out is None else out
-        _core.combine(self.packed, np.ascontiguousarray(eta), K, self.n_threads)
+        if self.even and np.all(eta == eta[0]):
+            np.multiply(self.even.pop(), eta[0], out=K, casting="same_kind")
+            _core.mirror(K)
+        else:
+            _core.combine(self.packed, np.ascontiguousarray(eta), K, self.n_threads)
         return K
 
     def subset(self, which: Indices) -> PackedGrams:
         """Return these kernels alone, in this order."""
         parts = {part: getattr(self, part)[which] for part in ("packed", "shifts", "sizes", "roots")}
-        return replace(self, **parts, sources=())
+        return replace(self, **parts, sources=(), even=[])
 
     def sample(self, rows: Indices) -> PackedGrams:
         """Return the kernels of these samples alone; rows ascend."""
@@ -113,7 +124,7 @@ class PackedGrams:
         packed = np.empty(shape, dtype=self.packed.dtype)
         _core.take(self.packed, rows.astype(np.uint64), packed, self.n_threads)
         shifts, roots = self.shifts.take(rows, axis=1), self.roots.take(rows, axis=1)
-        return replace(self, packed=packed, shifts=shifts, roots=roots, sources=())
+        return replace(self, packed=packed, shifts=shifts, roots=roots, sources=(), even=[])
 
     def images(self, coef: AnyArray) -> AnyArray:
         return self._images(coef, None)
@@ -127,7 +138,18 @@ class PackedGrams:
         _core.images(self.packed, columns, out, self.n_threads, where)
         return out.reshape(self.n_kernels, *coef.shape)
 
-    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+    def image_near(self, eta: Vector, coef: AnyArray, K: AnyArray) -> tuple[AnyArray, AnyArray] | None:
+        if not self.is_rounded:
+            return None
+        image, sizes = product(K, coef, self.n_threads)
+        return image, of_sum(sizes, self.roots, eta, coef)
+
+    def image_within(
+        self,
+        eta: Vector,
+        coef: AnyArray,
+        K: AnyArray | None = None,  # noqa: ARG002 - its kernels were rounded before they were added up
+    ) -> tuple[AnyArray, AnyArray]:
         if not self.is_rounded:
             return np.tensordot(eta, self.images(coef), axes=1), np.zeros(coef.shape)
         V = np.ascontiguousarray(_columns(coef).T)
@@ -148,6 +170,14 @@ class PackedGrams:
         if not self.centred:
             return np.zeros(coef.shape[1:])
         return np.asarray((eta @ self.shifts) @ coef)
+
+
+def product(K: AnyArray, coef: AnyArray, n_threads: int) -> tuple[AnyArray, AnyArray]:
+    """Return K V and |K| |V|, in double, for a float32 matrix K."""
+    V = np.ascontiguousarray(_columns(coef).T)
+    image, sizes = np.empty(V.shape), np.empty(V.shape)
+    _core.product(K, V, image, sizes, n_threads)
+    return image.T.reshape(coef.shape), sizes.T.reshape(coef.shape)
 
 
 def _columns(coef: AnyArray) -> Matrix:

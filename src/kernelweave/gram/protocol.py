@@ -103,8 +103,20 @@ class StoredStack(GramStack, Samples, Protocol):
 class KnowsRounding(Protocol):
     """A stack that can tell what rounding in storage did to its products."""
 
-    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Return K(eta) V, summed in double precision, and for every entry how far the originals' may be."""
+    def image_near(self, eta: Vector, coef: AnyArray, K: AnyArray) -> tuple[AnyArray, AnyArray] | None:
+        """Return the same as `image_within` from K = K(eta) alone, where it takes less than that; or None.
+
+        The originals' may be further away than a pass over the kernels would tell.
+        """
+        ...
+
+    def image_within(
+        self, eta: Vector, coef: AnyArray, K: AnyArray | None = None
+    ) -> tuple[AnyArray, AnyArray]:
+        """Return K(eta) V, summed in double precision, and for every entry how far the originals' may be.
+
+        ``K`` is the answer of `combine` to these weights, if it is at hand.
+        """
         ...
 
     def energy_errors(self, coef: AnyArray) -> Vector:

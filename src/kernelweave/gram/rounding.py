@@ -25,6 +25,17 @@ def of_image(sizes: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
     return np.asarray(SINGLE / (1.0 - SINGLE) * sizes + SMALLEST * eta.sum() * np.abs(coef).sum(axis=0))
 
 
+def of_sum(sizes: AnyArray, roots: Matrix, eta: Vector, coef: AnyArray) -> AnyArray:
+    r"""Bound what rounding to float32 changes in K(eta) V, given sizes = |K(eta)| |V| of their sum.
+
+    Entry (i, j) of a kernel moves by at most u |K_ij| ≤ u d_i d_j, with d² its diagonal, and that of their
+    sum once more: no entries of single kernels are looked at.
+    """
+    size = np.abs(coef.reshape(coef.shape[0], -1))
+    moved = SINGLE * (roots.T @ (eta[:, None] * (roots @ size))) + SMALLEST * eta.sum() * size.sum(axis=0)
+    return np.asarray(of_image(sizes, np.ones(1), coef) + moved.reshape(coef.shape))
+
+
 def of_energies(roots: Matrix, coef: AnyArray) -> Vector:
     r"""Bound what rounding entries to float32 changes in the energies ½ tr(V'KV), kernel by kernel.
 

@@ -94,18 +94,17 @@ class Bulk(Source):
     It holds every kernel of the stack, so arrays with one row per kernel are its own.
     """
 
-    @property
     @abstractmethod
-    def all_diagonals(self) -> Matrix:
-        """The diagonals of its kernels, one row each; read only."""
+    def all_diagonals(self, n_threads: int = 1) -> Matrix:
+        """Return the diagonals of its kernels, one row each; read only."""
 
     @abstractmethod
     def centre_all(self, chosen: Indices, shifts: Matrix, n_threads: int) -> None:
         """Set the shifts of its kernels."""
 
     @abstractmethod
-    def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int) -> None:
-        """Write the shifted lower triangles of its kernels, after checking them."""
+    def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int, even: Matrix | None = None) -> None:
+        """Write the shifted lower triangles of its kernels, after checking them; and their sum."""
 
     @abstractmethod
     def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
@@ -166,11 +165,11 @@ def renumbered(sources: Sequence[Source], which: Sequence[int] | None = None) ->
     return [Renumbered(source, places) for source in sources if not places.keys().isdisjoint(source.kernels)]
 
 
-def diagonals(sources: Sequence[Source], n_kernels: int, n_samples: int) -> Matrix:
+def diagonals(sources: Sequence[Source], n_kernels: int, n_samples: int, n_threads: int = 1) -> Matrix:
     """Return the diagonal of each kernel, one row each; read only."""
     single, bulk = in_bulk(sources)
     if bulk:
-        return bulk[0].all_diagonals
+        return bulk[0].all_diagonals(n_threads)
     found = np.zeros((n_kernels, n_samples))
     for source in single:
         for m, diagonal in source.diagonals():
@@ -178,11 +177,11 @@ def diagonals(sources: Sequence[Source], n_kernels: int, n_samples: int) -> Matr
     return found
 
 
-def largest_entries(sources: Sequence[Source], n_kernels: int) -> Vector:
+def largest_entries(sources: Sequence[Source], n_kernels: int, n_threads: int = 1) -> Vector:
     """Return the largest diagonal entry of each kernel, which bounds all its entries."""
     single, bulk = in_bulk(sources)
     if bulk:
-        return np.asarray(np.abs(bulk[0].all_diagonals).max(axis=1))
+        return np.asarray(np.abs(bulk[0].all_diagonals(n_threads)).max(axis=1))
     sizes = np.zeros(n_kernels)
     for source in single:
         found = dict(source.diagonals())

@@ -1,4 +1,4 @@
-"""The best intercept for given decision values: one sort, exact."""
+"""The best intercept for given decision values: one sort at most, exact."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelweave import _core
 from kernelweave._typing import Vector
 
 
 def hinge_bias(f: Vector, y: Vector, C: Vector) -> float:
-    """Return a b that minimises Σ C_i max(0, 1 − y_i(f_i + b)).
+    """Return a b that minimises Σ C_i max(0, 1 − y_i(f_i + b)): the middle of the flat stretch."""
+    return hinge_loss(f, y, C)[0]
 
-    The sum is piecewise linear in b with kinks at y_i − f_i: the slope starts at −Σ_{+} C_i and each kink
-    adds C_i (a positive sample stops paying, a negative one starts). The middle of the flat stretch is taken.
-    """
-    kinks = y - f
-    order = kinks.argsort()
-    reached, level = C[order].cumsum(), float(C[y > 0].sum())
-    flat = 1e-12 * float(reached[-1])
-    first = min(int(reached.searchsorted(level - flat)), kinks.size - 1)  # sums differ in their last digits
-    last = min(int(reached.searchsorted(level + flat, side="right")), kinks.size - 1)
-    return float(0.5 * (kinks[order[first]] + kinks[order[max(first, last)]]))
+
+def hinge_loss(f: Vector, y: Vector, C: Vector) -> tuple[float, float]:
+    """Return that b, and the sum there: every machine asks for them several times."""
+    return _core.hinge_loss(*(np.ascontiguousarray(one, dtype=np.float64) for one in (f, y, C)))
 
 
 def squared_hinge_bias(f: Vector, y: Vector, C: Vector) -> float:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.learners.bias import hinge_bias
+from kernelweave.learners.bias import hinge_loss
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.support_vector import Loss, SupportVectorLearner
 from kernelweave.learners.tuned import COSTS
@@ -65,6 +65,5 @@ class Hinge(SupportVectorLearner):
 
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         C = self.C * weight
-        b = hinge_bias(f, y, C)
-        value = float(C @ np.maximum(0.0, 1.0 - y * (f + b)))
+        b, value = hinge_loss(f, y, C)
         return Loss(value, b, margin=1.0, slope=float(np.linalg.norm(C)), bend=0.0)

@@ -122,6 +122,7 @@ class Walk:
         """Return K(eta). Only the last one is kept: it is the largest thing a walk holds."""
         if self._K is None or not np.array_equal(self._K[0], eta):
             out = None if self._K is None else self._K[1]
+            self._K = None  # what is being overwritten is no sum of anything
             self._K = (eta, self.problem.bank.combine(eta, out))
         return self._K[1]
 

@@ -73,15 +73,25 @@ def verify(
 def _raised(p: Problem, result: Result, lower: float, tol: float) -> tuple[Machine, float] | None:
     """Return the upper bound that holds whatever rounding did to the stored kernels."""
     bank, eta, coef = p.bank, result.eta, result.machine.coef
-    value = p.geometry.value(eta)
     if not isinstance(bank, KnowsRounding) or not np.isfinite(lower):
         return None
-    f, reach = bank.image_within(eta, coef)
-    if not np.isfinite(reach).all():
+    K = None if result.visited is None else result.visited.K
+    near = None if K is None else _at_worst(p, result, bank.image_near(eta, coef, K), lower, tol)
+    if near is not None and _closed(near[1], lower, tol):
+        return near
+    return _at_worst(p, result, bank.image_within(eta, coef, K), lower, tol)
+
+
+def _at_worst(
+    p: Problem, result: Result, told: tuple[AnyArray, AnyArray] | None, lower: float, tol: float
+) -> tuple[Machine, float] | None:
+    """Return the upper bound if products with the coefficients are ``told`` up to a known reach."""
+    if told is None or not np.isfinite(told).all():
         return None
-    others = value + result.machine.rounding(eta, bank.errors)
-    machine, upper = _worst(p, f, reach, coef, enough=_closing(lower, tol) - others)
-    return machine, upper + value + machine.rounding(eta, bank.errors)
+    eta, errors, value = result.eta, p.bank.errors, p.geometry.value(result.eta)
+    others = value + result.machine.rounding(eta, errors)
+    machine, upper = _worst(p, *told, result.machine.coef, enough=_closing(lower, tol) - others)
+    return machine, upper + value + machine.rounding(eta, errors)
 
 
 def _worst(
