@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kFour = 4;  // matrices, or rows of one, that are read together
 constexpr std::size_t kAhead = 4;  // rows from being asked for to being read
 constexpr std::size_t kFar = 16;  // entries of a diagonal from being asked for to being read: each is in a line of its own
-constexpr std::size_t kBlock = 8;  // rows per task: small enough to balance the triangle's growing rows
+constexpr std::size_t kBlock = 8;  // rows per report: small enough to balance the triangle's growing rows
 
 constexpr std::size_t kTall = 32;  // rows of a matrix that are packed one after the other: streams are the longer for it
 constexpr std::size_t kBuffer = 1 << 15;  // entries that a thread adds up before it hands them out: a fraction of its cache
@@ -34,6 +34,17 @@ void walk_rows(std::size_t n, int n_threads, const Visit& visit) {
     parallel_for(row_blocks(n), n_threads, [&](std::size_t task) {
         const std::size_t block = row_blocks(n) - 1 - task;  // longest rows first: no thread is left with a long tail
         for (std::size_t i = block * kBlock; i < std::min(n, (block + 1) * kBlock); ++i) visit(block, i);
+    });
+}
+
+// The same where visits fill the rows of the lower triangle of `out`: they are mirrored while they are in the cache.
+template <class T, class Visit>
+void fill_rows(T* out, std::size_t n, int n_threads, const Visit& visit) {
+    const std::size_t tasks = (n + kMirrored - 1) / kMirrored;
+    parallel_for(tasks, n_threads, [&](std::size_t task) {
+        const std::size_t start = (tasks - 1 - task) * kMirrored, stop = std::min(n, start + kMirrored);
+        for (std::size_t i = start; i < stop; ++i) visit(i / kBlock, i);
+        mirror_rows(out, n, start, stop);
     });
 }
 
@@ -211,7 +222,7 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
 template <class T>
 void combine_all(const Matrices& K, std::size_t n, const double* eta, const double* shift, T* out, int n_threads) {
     const WeightedSum<double> sum(K, eta);
-    walk_rows(n, n_threads, [&](std::size_t, std::size_t i) {
+    fill_rows(out, n, n_threads, [&](std::size_t, std::size_t i) {
         double acc[kChunk];
         for (std::size_t start = 0; start <= i; start += kChunk) {
             const std::size_t length = std::min(kChunk, i + 1 - start);
@@ -228,7 +239,7 @@ std::vector<AdmitReport> admit_and_combine(const Matrices& K, std::size_t n, con
                                        const double* eta, const double* shift, T* out, int n_threads) {
     const Inspector inspector(K, n, roots, probes);
     std::vector<AdmitReport> parts(row_blocks(n) * K.size(), AdmitReport{true, 0.0});
-    walk_rows(n, n_threads, [&](std::size_t block, std::size_t i) {
+    fill_rows(out, n, n_threads, [&](std::size_t block, std::size_t i) {
         AdmitReport* reports = parts.data() + block * K.size();
         double acc[kChunk], tilt[kChunk];
         for (std::size_t start = 0; start <= i; start += kChunk) {

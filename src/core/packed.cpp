@@ -126,21 +126,26 @@ void touch(T* fresh, std::size_t size, int n_threads) {
 }
 
 template <class T>
-void mirror(T* K, std::size_t n, int n_threads) {
+void mirror_rows(T* K, std::size_t n, std::size_t start, std::size_t stop) {
     // Tiles are turned in the first-level cache: entries of a column lie far apart.
-    constexpr std::size_t kTall = 32, kWide = 64;
-    const std::size_t tiles = (n + kTall - 1) / kTall;
+    constexpr std::size_t kWide = 64;
+    T turned[kWide * kMirrored];
+    for (std::size_t left = 0; left < stop; left += kWide) {
+        const std::size_t right = std::min(stop, left + kWide);
+        for (std::size_t i = start; i < stop; ++i)
+            for (std::size_t j = left; j < right; ++j) turned[(j - left) * kMirrored + i - start] = K[i * n + j];
+        for (std::size_t j = left; j < right; ++j)
+            for (std::size_t i = std::max(start, j + 1); i < stop; ++i)
+                K[j * n + i] = turned[(j - left) * kMirrored + i - start];
+    }
+}
+
+template <class T>
+void mirror(T* K, std::size_t n, int n_threads) {
+    const std::size_t tiles = (n + kMirrored - 1) / kMirrored;
     parallel_for(tiles, n_threads, [&](std::size_t task) {
-        const std::size_t start = (tiles - 1 - task) * kTall, stop = std::min(n, start + kTall);
-        T turned[kWide * kTall];
-        for (std::size_t left = 0; left < stop; left += kWide) {
-            const std::size_t right = std::min(stop, left + kWide);
-            for (std::size_t i = start; i < stop; ++i)
-                for (std::size_t j = left; j < right; ++j) turned[(j - left) * kTall + i - start] = K[i * n + j];
-            for (std::size_t j = left; j < right; ++j)
-                for (std::size_t i = std::max(start, j + 1); i < stop; ++i)
-                    K[j * n + i] = turned[(j - left) * kTall + i - start];
-        }
+        const std::size_t start = (tiles - 1 - task) * kMirrored;
+        mirror_rows(K, n, start, std::min(n, start + kMirrored));
     });
 }
 
@@ -287,6 +292,8 @@ template void pack<float>(const double*, std::size_t, std::size_t, std::size_t, 
 template void pack<double>(const double*, std::size_t, std::size_t, std::size_t, const double*, double*);
 template void touch<float>(float*, std::size_t, int);
 template void touch<double>(double*, std::size_t, int);
+template void mirror_rows<float>(float*, std::size_t, std::size_t, std::size_t);
+template void mirror_rows<double>(double*, std::size_t, std::size_t, std::size_t);
 template void mirror<float>(float*, std::size_t, int);
 template void mirror<double>(double*, std::size_t, int);
 template void take<float>(const float*, std::size_t, std::size_t, const std::size_t*, std::size_t, float*, int);

@@ -27,6 +27,12 @@ template <class T>
 void take(const T* packed, std::size_t n_kernels, std::size_t stride, const std::size_t* chosen, std::size_t n_chosen,
           T* out, int n_threads);
 
+constexpr std::size_t kMirrored = 32;  // rows that are mirrored together: two lines of the cache, or four, of a column
+
+// Copy the rows [start, stop) of the lower triangle of K, at most kMirrored, to the columns of the upper one.
+template <class T>
+void mirror_rows(T* K, std::size_t n, std::size_t start, std::size_t stop);
+
 // Copy the lower triangle of the n x n matrix K to its upper one.
 template <class T>
 void mirror(T* K, std::size_t n, int n_threads);

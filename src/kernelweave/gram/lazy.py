@@ -116,7 +116,6 @@ class LazyGrams(AddingGrams):
             return super().combine(eta, out)
         K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out
         bulk[0].combine_all(eta, eta @ self.shifts, K, self.n_threads)
-        _core.mirror(K, self.n_threads)
         return K
 
     def images(self, coef: AnyArray) -> AnyArray:

@@ -108,7 +108,7 @@ class Bulk(Source):
 
     @abstractmethod
     def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
-        """Set the lower triangle of K to Σ eta_m K_m[i, j] - shift[i] - shift[j]."""
+        """Set K to Σ eta_m K_m[i, j] - shift[i] - shift[j], symmetric whatever the upper triangles hold."""
 
     @abstractmethod
     def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> bool:
