@@ -98,7 +98,7 @@ class Grid:
         return {"learner": self.learner.at(place[0]), "geometry": self.geometry.at(place[1])}
 
     def all_parts(self) -> dict[Place, dict[str, Any]]:
-        """Return learner and geometry at every place, in the order of the walk; rows and columns share them."""
+        """Return learner and geometry at every place, as the walk takes them; rows and columns share them."""
         learners = [self.learner.at(i) for i in range(self.shape[0])]
         geometries = [self.geometry.at(j) for j in range(self.shape[1])]
         return {(i, j): {"learner": learners[i], "geometry": geometries[j]} for i, j in self.places()}
