@@ -10,7 +10,7 @@ from kernelweave.bank.gram_bank import GramBank
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry import LpBall, Simplex
 from kernelweave.gram import JoinedGrams, LazyGrams, LowRankGrams, PackedGrams, choose
-from kernelweave.gram.low_rank import find_basis
+from kernelweave.gram.basis import among_samples
 from kernelweave.kernels import Gaussian, Linear, Polynomial, UnitMean
 from kernelweave.learners import Hinge
 from kernelweave.solvers import ColumnGeneration
@@ -47,7 +47,7 @@ def held(memory_limit=None, **how):
 def test_the_basis_loses_no_more_than_it_says(tolerance):
     fitted = BANK.fit(X)
     source = fitted.sources()[0]
-    basis = find_basis(source, max_rank=40, tolerance=tolerance)
+    basis = among_samples(source, max_rank=40, tolerance=tolerance)
     assert basis.rank < 40
     assert (basis.lacking <= tolerance).all()
     for m, K in source.block(slice(0, N), slice(0, N)):
@@ -61,7 +61,7 @@ def test_the_basis_loses_no_more_than_it_says(tolerance):
 
 def test_a_kernel_of_full_rank_has_no_small_basis():
     source = KernelBank([Gaussian(width=0.05)]).fit(X).sources()[0]
-    assert find_basis(source, max_rank=20) is None
+    assert among_samples(source, max_rank=20) is None
 
 
 @pytest.mark.parametrize("kind", ["packed beside", "lazy beside", "alone"])
@@ -149,7 +149,7 @@ def test_the_error_of_a_basis_is_what_its_worst_kernel_loses():
     x = np.random.default_rng(0).standard_cauchy(size=(200, 1))
     kernels = [Gaussian(width=w) for w in (0.5, 2.0)] + [Polynomial(degree=3)]
     source = KernelBank(kernels).fit(x).sources()[0]
-    basis = find_basis(source, max_rank=200, tolerance=1e-8)
+    basis = among_samples(source, max_rank=200, tolerance=1e-8)
     lost = []
     for m, K in source.block(slice(0, 200), slice(0, 200)):
         approximation = basis.W @ basis.cores[m] @ basis.W.T

@@ -100,11 +100,11 @@ class FittedBank:
                 found.append(WholeSource(self, m))
                 continue
             self._learn(m, pairs)
-            together = found and isinstance(found[-1], RowSource) and found[-1].place == item.block
-            if together:
-                found[-1].kernels += (m,)
+            last = found[-1] if found else None
+            if isinstance(last, RowSource) and last.place == item.block:
+                found[-1] = last.joined_by(m)
             else:
-                found.append(RowSource(self, m, item.block))
+                found.append(RowSource(self, {m: m}, item.block))
         return found
 
     def block(self, m: int, pairs: Pairs, rows: Span, columns: Span) -> Matrix:
@@ -141,11 +141,18 @@ class FittedBank:
         """Return the scaled training Gram of kernel m as a whole."""
         return self._gram(m, Pairs(self._training[self._items[m].block]))
 
-    def diagonal(self, m: int) -> Vector:
-        """Return the diagonal of the scaled training Gram of kernel m."""
+    def bend(self, m: int, order: int) -> float:
+        """Return how smooth kernel m is between any points, see `Kernel.bend`; infinity where not known."""
+        learnt = self._learnt[m]
+        assert learnt is not None
+        plain = learnt.scaling is None or isinstance(learnt.scaling, Multiplied)
+        return learnt.kernel.bend(order) if plain else np.inf
+
+    def diagonal(self, m: int, rows: Any = None) -> Vector:
+        """Return the diagonal of the scaled training Gram of kernel m, or k(x, x) of rows scaled alike."""
         training = self._training[self._items[m].block]
         learnt = self._learn(m, Pairs(training))
-        diagonal = learnt.kernel.diagonal(training)
+        diagonal = learnt.kernel.diagonal(training if rows is None else rows)
         return diagonal if learnt.scaling is None else learnt.scaling.train_diagonal(diagonal)
 
     def training(self, place: int) -> Any:
