@@ -236,6 +236,18 @@ def test_families_of_exponentials_are_packed_and_applied_without_being_written_d
     assert not images[1].any()
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (3, 37), (40, 600)])
+@pytest.mark.parametrize("n_kernels", [0, 1, 5])
+def test_weighted_sums_of_exponentials(rng, shape, n_kernels):
+    D, out = rng.uniform(0.0, 14.0, size=shape), rng.normal(size=shape)
+    rates, weights = rng.uniform(0.0, 9.0, size=n_kernels), rng.normal(size=n_kernels)
+    expected = out.copy()
+    for rate, weight in zip(rates, weights, strict=True):
+        expected += weight * np.exp(-rate * D)
+    _core.exp_sum(D, rates, weights, out)
+    np.testing.assert_allclose(out, expected, atol=1e-14)
+
+
 def test_the_exponential_far_out(rng):
     D = np.array([[0.0, 700.0, 708.5, 745.0, 1e5, np.inf, 5e-324, -700.0]])
     out = np.empty_like(D)
@@ -312,6 +324,8 @@ def test_combining_many_kernels_rounds_like_single_additions(rng):
         (lambda: _core.add_images(np.ones((2, 2)), 0, np.ones((1, 2)), np.ones((2, 2))), "shape of V"),
         (lambda: _core.add_images(np.ones((2, 1)), 0, np.ones((1, 2)), np.ones((1, 2))), "diagonal"),
         (lambda: _core.exp_scaled(np.ones((2, 2)), 1.0, np.ones((1, 2))), "shape of D"),
+        (lambda: _core.exp_sum(np.ones((2, 2)), np.ones(1), np.ones(1), np.ones((2, 1))), "shape of D"),
+        (lambda: _core.exp_sum(np.ones((2, 2)), np.ones(1), np.ones(2), np.ones((2, 2))), "one rate"),
         (lambda: _core.squared_distances(np.ones((2, 2)), np.ones((1, 2)), np.ones((2, 2))), "column"),
         (lambda: _core.squared_distances(np.ones((2, 2)), np.ones((2, 2)), np.ones((1, 2))), "out"),
         (lambda: _core.mirror(np.ones((2, 3))), "square"),

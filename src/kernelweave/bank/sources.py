@@ -148,7 +148,7 @@ class RowSource(Source):
     def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
         pairs = self._pairs(rows)
         for family in self._families:
-            D = self._distances(pairs, family, rows)
+            D = self._distances(pairs, family, rows, slice(0, rows.stop))
             _core.exp_pack(D, rows.start, *family.arguments, shifts, packed)
         for m in self._others:
             K = self._bank.block(self._own[m], pairs, rows, slice(0, rows.stop))
@@ -159,13 +159,26 @@ class RowSource(Source):
         for family in (family.only(which) for family in self._families):
             if family.is_empty:
                 continue
-            D = self._distances(pairs, family, rows)
+            D = self._distances(pairs, family, rows, slice(0, rows.stop))
             _core.exp_images(D, rows.start, *family.arguments, V, out)
         for m in self._others:
             if which is not None and m not in which:
                 continue
             K = self._bank.block(self._own[m], pairs, rows, slice(0, rows.stop))
             _core.add_images(K, rows.start, V, out[m])
+
+    def add_sum(self, rows: Span, columns: Span, weights: Vector, out: Matrix) -> None:
+        X = self._bank.training(self.place)
+        pairs = Pairs(X[rows], X[columns])
+        for family in self._families:
+            places, rates, factors = family.arguments
+            active = weights[places] != 0.0
+            if active.any():
+                D = np.ascontiguousarray(self._distances(pairs, family, rows, columns))
+                _core.exp_sum(D, rates[active], (weights[places] * factors)[active], out)
+        for m in self._others:
+            if weights[m] != 0.0:
+                out += weights[m] * self._bank.block(self._own[m], pairs, rows, columns)
 
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
         for m, own in self._own.items():
@@ -175,11 +188,11 @@ class RowSource(Source):
         X = self._bank.training(self.place)
         return Pairs(X[rows], X[: rows.stop])
 
-    def _distances(self, pairs: Pairs, family: Family, rows: slice) -> Matrix:
+    def _distances(self, pairs: Pairs, family: Family, rows: Span, columns: Span) -> Matrix:
         """Return the distances of a family; where they overflowed, its kernels are judged one by one."""
         if not pairs.is_finite(family.metric):
             for m in family.arguments[0]:
-                self._bank.block(self._own[int(m)], pairs, rows, slice(0, rows.stop))
+                self._bank.block(self._own[int(m)], pairs, rows, columns)
         return pairs.matrix(family.metric)
 
     @cached_property

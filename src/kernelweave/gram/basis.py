@@ -52,9 +52,7 @@ class Basis:
         return float(2.0 * np.sqrt(e) + e)
 
 
-def among_knots(
-    source: Source, knots: Knots, max_rank: int, tolerance: float = TOLERANCE
-) -> Basis | None:
+def among_knots(source: Source, knots: Knots, max_rank: int, tolerance: float = TOLERANCE) -> Basis | None:
     """Return a basis of at most ``max_rank`` of the knots that tell the kernels, None if too few."""
     gain = knots.grid.gain
     found = among_samples(knots.source, max_rank, tolerance / gain**2)
@@ -117,10 +115,10 @@ def _largest(source: Source) -> Vector:
 
 def _sum(source: Source, rows: Indices, columns: Indices, lengths: Vector) -> Matrix:
     """Return a block of the sum of the kernels, each scaled to unit length."""
-    total, term = np.zeros((rows.size, columns.size)), np.empty((rows.size, columns.size))
-    for (_, K), length in zip(source.block(rows, columns), lengths, strict=True):
-        np.multiply(K, 1.0 / length, out=term)
-        total += term
+    total = np.zeros((rows.size, columns.size))
+    weights = np.zeros(max(source.kernels) + 1)
+    weights[list(source.kernels)] = 1.0 / lengths
+    source.add_sum(rows, columns, weights, total)
     return total
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import factorial
@@ -32,32 +32,32 @@ class Grid:
     """
 
     knots: Vector
+    n_samples: int
     _panels: tuple[_Panel, ...] = field(repr=False)
-    _alone: tuple[Indices, Indices] = field(repr=False)  # values that are knots, and which
-    _inverse: Indices = field(repr=False)  # of each sample, which of the distinct values it has
+    _alone: tuple[Indices, Indices] = field(repr=False)  # samples whose values are knots, and which
 
     @classmethod
     def over(cls, x: Vector, bend: float) -> Grid:
         """Return a grid for functions that bend as `Kernel.bend` says, at most."""
-        values, inverse = np.unique(x, return_inverse=True)
-        panels, knots = list[_Panel](), list[Vector]()
-        alone = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))]
-        first = 0
+        values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+        order = np.argsort(inverse.ravel(), kind="stable")
+        before = np.concatenate([[0], np.cumsum(counts)])
+        panels, knots, alone = list[_Panel](), list[Vector](), list[Indices]()
+        n_knots, owned = 0, list[Indices]()
         for start, stop in pairwise([*_starts(values, bend), values.size]):
-            panel = _Panel.over(values[start:stop], start, first) if stop - start > ORDER else None
+            rows, some = order[before[start] : before[stop]], values[start:stop]
+            panel = _Panel.over(some, n_knots) if some.size > ORDER else None
             if panel is not None and panel.gain <= STEEP:
-                panels.append(panel)
+                panels.append(panel.at(rows, counts[start:stop]))
                 knots.append(panel.knots)
             else:
-                knots.append(values[start:stop])
-                alone.append((np.arange(start, stop), np.arange(first, first + stop - start)))
-            first += knots[-1].size
-        at, which = (np.concatenate(places) for places in zip(*alone, strict=True))
-        return cls(np.concatenate(knots), tuple(panels), (at, which), inverse.ravel())
-
-    @property
-    def n_samples(self) -> int:
-        return int(self._inverse.size)
+                knots.append(some)
+                alone.append(rows)
+                owned.append(np.repeat(np.arange(n_knots, n_knots + some.size), counts[start:stop]))
+            n_knots += knots[-1].size
+        none = np.empty(0, dtype=np.intp)
+        places = np.concatenate([none, *alone]), np.concatenate([none, *owned])
+        return cls(np.concatenate(knots), x.size, tuple(panels), places)
 
     @property
     def n_knots(self) -> int:
@@ -70,21 +70,20 @@ class Grid:
 
     def spread(self, at_knots: Matrix) -> Matrix:
         """Return P F: functions at the samples, from what they are at the knots."""
-        table = np.empty((self._n_values, at_knots.shape[1]))
-        values, knots = self._alone
-        table[values] = at_knots[knots]
+        out = np.empty((self.n_samples, at_knots.shape[1]))
+        rows, own = self._alone
+        out[rows] = at_knots[own]
         for panel in self._panels:
-            np.matmul(panel.weights, at_knots[panel.mine], out=table[panel.told])
-        return table[self._inverse]
+            out[panel.rows] = panel.weights @ at_knots[panel.mine]
+        return out
 
     def gather(self, coef: Matrix) -> Matrix:
         """Return P'V: coefficients of the knots that stand for those of the samples."""
-        table = np.stack([np.bincount(self._inverse, v, self._n_values) for v in coef.T], axis=1)
-        out = np.empty((self.n_knots, coef.shape[1]))
-        values, knots = self._alone
-        out[knots] = table[values]
+        rows, own = self._alone
+        out = np.zeros((self.n_knots, coef.shape[1]))
+        np.add.at(out, own, coef[rows])
         for panel in self._panels:
-            np.matmul(panel.weights.T, table[panel.told], out=out[panel.mine])
+            out[panel.mine] = panel.weights.T @ coef[panel.rows]
         return out
 
     def miss(self, bend: float) -> float:
@@ -96,24 +95,20 @@ class Grid:
             products = [np.float64(bend * panel.half) ** ORDER * panel.nodal for panel in self._panels]
         return float(CRAMER / np.sqrt(float(factorial(ORDER))) * max(products, default=0.0))
 
-    @property
-    def _n_values(self) -> int:
-        return self._alone[0].size + sum(panel.weights.shape[0] for panel in self._panels)
-
 
 @dataclass(frozen=True)
 class _Panel:
-    """Chebyshev points between the first and the last of some values, and the weights that tell the values."""
+    """Chebyshev points between the first and the last of some values, and weights that tell these."""
 
     knots: Vector
     weights: Matrix
     half: float
     nodal: float  # the largest |Π (x - t_a)| / half^ORDER
-    told: slice  # which of all values
     mine: slice  # which of all knots
+    rows: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # the samples it tells
 
     @classmethod
-    def over(cls, values: Vector, start: int, first: int) -> _Panel:
+    def over(cls, values: Vector, first: int) -> _Panel:
         half = 0.5 * (values[-1] - values[0])
         points = -np.cos((2 * np.arange(ORDER) + 1) * np.pi / (2 * ORDER))
         knots = values[0] + half * (1.0 + points)
@@ -128,12 +123,17 @@ class _Panel:
         hits, places = np.nonzero(apart == 0.0)
         weights[hits] = 0.0
         weights[hits, places] = 1.0
-        told, mine = slice(start, start + values.size), slice(first, first + ORDER)
-        return cls(knots, weights, float(half), float(np.abs(product).max()), told, mine)
+        mine = slice(first, first + ORDER)
+        return cls(knots, weights, float(half), float(np.abs(product).max()), mine)
+
+    def at(self, rows: Indices, counts: Indices) -> _Panel:
+        """Return the panel with the weights of samples, each value being that of so many."""
+        weights = self.weights if rows.size == counts.size else np.repeat(self.weights, counts, axis=0)
+        return replace(self, weights=weights, rows=rows)
 
     @cached_property
     def gain(self) -> float:
-        """How much larger than its values at the knots a function may seem; not finite where knots coincide."""
+        """How much larger than at the knots a function may seem; infinite where knots coincide."""
         gain = float(np.abs(self.weights).sum(axis=1).max())
         return gain if np.isfinite(gain) else np.inf
 

@@ -88,9 +88,7 @@ class JoinedGrams:
     def energy_errors(self, coef: AnyArray) -> Vector:
         return self._gathered(
             [
-                stack.energy_errors(coef)
-                if isinstance(stack, KnowsRounding)
-                else np.full(place.size, np.inf)
+                stack.energy_errors(coef) if isinstance(stack, KnowsRounding) else np.full(place.size, np.inf)
                 for stack, place in zip(self._stacks, self.places, strict=True)
             ]
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,29 +28,24 @@ class Knots:
     source: Source = field(repr=False)
     bends: Vector = field(repr=False)
 
-    def images(self, V: Matrix, which: Container[int] | None = None) -> AnyArray:
-        """Return T_m P'V for every kernel (of ``which``), of shape (kernels, knots, columns of V)."""
+    def images(self, V: Matrix) -> AnyArray:
+        """Return T_m P'V for every kernel, of shape (kernels, knots, columns of V): K_m V is P times that."""
         U = np.ascontiguousarray(self.grid.gather(V).T)
         out = np.zeros((len(self.source.kernels), *U.shape))
         for rows in self.source.blocks():
-            self.source.add_images(rows, U, out, which)
+            self.source.add_images(rows, U, out)
         return np.asarray(out.transpose(0, 2, 1))
 
-    def energies(self, V: Matrix) -> Vector:
-        """Return ½ tr(V'P T_m P'V) for every kernel."""
-        return np.asarray(0.5 * np.einsum("ak,mak->m", self.grid.gather(V), self.images(V)))
-
-    def image(self, eta: Vector, V: Matrix) -> Matrix:
-        """Return Σ eta_m P T_m P'V."""
-        images = self.images(V, set(np.flatnonzero(eta).tolist()))
-        return np.asarray(self.grid.spread(np.tensordot(eta, images, axes=1)))
+    def energies(self, V: Matrix, images: AnyArray) -> Vector:
+        """Return ½ tr(V'P T_m P'V) for every kernel, given what `images` says of V."""
+        return np.asarray(0.5 * np.einsum("ak,mak->m", self.grid.gather(V), images))
 
     def errors(self, sizes: Vector) -> Vector:
         r"""Bound |K_m - P T_m P'|_ij as products see it, for kernels of these sizes, worst case.
 
-        Interpolating k(x, ·) misses at most e, and doing so in the other argument too (1 + gain) e. Then there
-        is arithmetic: a weight is a quotient of products of `ORDER` differences, an entry of T_m right to
-        some digits of its size, sums have as many terms as there are samples, knots and knots of a panel;
+        Interpolating k(x, ·) misses at most e, and doing so in the other argument too (1 + gain) e. Then
+        there is arithmetic: a weight is a quotient of products of `ORDER` differences, an entry of T_m right
+        to some digits of its size, sums have as many terms as there are samples, knots and knots of a panel;
         all of it is seen through the weights twice. (P T_m P'v)_i is right to this times Σ|v_j|, and
         v'P T_m P'v to this times (Σ|v_j|)².
         """

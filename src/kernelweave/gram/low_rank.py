@@ -28,8 +28,9 @@ T = TypeVar("T")
 class LowRankGrams(AddingGrams):
     """M kernels, each W C_m W' in the basis of its group; passes cost what the ranks cost.
 
-    Bounds drawn from these matrices speak of them, not of the originals. Where all bases have knots, the
-    originals are known too: `image_within` and `energy_errors` are drawn from them.
+    The bases are taken over, and centred in their place. Bounds drawn from these matrices speak of them, not
+    of the originals. Where all bases have knots, the originals are known too: `image_within` and
+    `energy_errors` are drawn from them.
     """
 
     def __init__(
@@ -45,10 +46,11 @@ class LowRankGrams(AddingGrams):
         self.centred, self.dtype, self.n_threads = centre, np.dtype(dtype), n_threads
         chosen = reference_samples(n_samples)
         self._origins = [basis.W[chosen].mean(axis=0) if centre else np.zeros(basis.rank) for basis in bases]
-        # Only the centred weights are kept: they are as large as everything else here together.
-        self.bases = tuple(
-            replace(basis, W=basis.W - origin) for basis, origin in zip(bases, self._origins, strict=True)
-        )
+        # The weights are as large as everything else here together: only the centred ones are kept.
+        for basis, origin in zip(bases, self._origins, strict=True):
+            basis.W[:] -= origin
+        self.bases = tuple(bases)
+        self._last: tuple[Matrix, list[AnyArray]] | None = None
 
     @property
     def n_kernels(self) -> int:
@@ -95,7 +97,8 @@ class LowRankGrams(AddingGrams):
         F = np.empty((self.n_samples, stops[-1]), dtype=self.dtype)
 
         def fill(place: int) -> None:
-            F[:, stops[place] : stops[place + 1]] = self.bases[place].W @ roots[place]
+            W = self.bases[place].W.astype(self.dtype)
+            F[:, stops[place] : stops[place + 1]] = W @ roots[place].astype(self.dtype)
 
         self._each(fill)
         return F
@@ -104,7 +107,7 @@ class LowRankGrams(AddingGrams):
         """Return the kernels of these samples alone; rows ascend."""
         part = copy(self)
         vars(part).pop("shifts", None)
-        part.n_samples = int(rows.size)
+        part.n_samples, part._last = int(rows.size), None
         part.bases = tuple(
             replace(basis, W=basis.W[rows], lacking=basis.lacking[rows], knots=None) for basis in self.bases
         )
@@ -116,9 +119,10 @@ class LowRankGrams(AddingGrams):
 
         def fill(place: int) -> None:
             basis = self.bases[place]
-            inner = basis.cores @ (basis.W.T @ V)
-            for m, one in zip(basis.kernels, inner, strict=True):
-                out[m] = basis.W @ one
+            inner = (basis.cores @ (basis.W.T @ V)).transpose(0, 2, 1)
+            n_kernels, n_columns, rank = inner.shape
+            rows = inner.reshape(n_kernels * n_columns, rank) @ basis.W.T  # all kernels in one go
+            out[list(basis.kernels)] = rows.reshape(n_kernels, n_columns, -1).transpose(0, 2, 1)
 
         self._each(fill)
         return out.reshape(self.n_kernels, *coef.shape)
@@ -139,19 +143,14 @@ class LowRankGrams(AddingGrams):
         if any(basis.knots is None for basis in self.bases):
             return np.full(coef.shape, np.nan), np.full(coef.shape, np.inf)
         V = coef.reshape(self.n_samples, -1)
-
-        def part(place: int) -> tuple[Matrix, float]:
-            basis = self.bases[place]
+        image, reach = np.zeros(V.shape), 0.0
+        for basis, images in zip(self.bases, self._exact(V), strict=True):
             assert basis.knots is not None
             weights = eta[list(basis.kernels)]
-            if not weights.any():
-                return np.zeros(V.shape), 0.0
-            return basis.knots.image(weights, V), float(weights @ basis.knots.errors(basis.sizes))
-
-        parts = self._each(part)
-        image = np.asarray(sum(image for image, _ in parts)).reshape(coef.shape) - self.offset(eta, coef)
-        reach = sum(error for _, error in parts) * np.abs(coef).sum(axis=0)
-        return image, np.broadcast_to(reach, coef.shape)
+            image += basis.knots.grid.spread(np.tensordot(weights, images, axes=1))
+            reach += float(weights @ basis.knots.errors(basis.sizes))
+        image = image.reshape(coef.shape) - self.offset(eta, coef)
+        return image, np.broadcast_to(reach * np.abs(coef).sum(axis=0), coef.shape)
 
     def energy_errors(self, coef: AnyArray) -> Vector:
         if any(basis.knots is None for basis in self.bases):
@@ -160,15 +159,19 @@ class LowRankGrams(AddingGrams):
         most = np.empty(self.n_kernels)
         # What is unsure of the original energy, and as much again for the rounding of the stored one.
         size = float(np.square(np.abs(V).sum(axis=0)).sum())
-
-        def fill(place: int) -> None:
-            basis = self.bases[place]
+        for basis, images in zip(self.bases, self._exact(V), strict=True):
             assert basis.knots is not None
             unsure = size * basis.knots.errors(basis.sizes)
-            most[list(basis.kernels)] = basis.knots.energies(V) + unsure
-
-        self._each(fill)
+            most[list(basis.kernels)] = basis.knots.energies(V, images) + unsure
         return np.maximum(most - self.energies(coef), 0.0)
+
+    def _exact(self, V: Matrix) -> list[AnyArray]:
+        """Return what the knots of each basis say of V; kept, for both questions are asked in turn."""
+        last = self._last
+        if last is None or not np.array_equal(last[0], V):
+            knots = [basis.knots for basis in self.bases if basis.knots is not None]
+            last = self._last = (V.copy(), self._each(lambda place: knots[place].images(V)))
+        return last[1]
 
     def _each(self, work: Callable[[int], T]) -> list[T]:
         """Return what ``work`` says of each basis, in their order; they are shared out over the threads."""

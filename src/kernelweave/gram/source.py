@@ -44,7 +44,7 @@ class Source(ABC):
         return False
 
     def knots(self) -> Knots | None:
-        """Return its kernels between a few knots, from which they are known exactly; None if there are none."""
+        """Return its kernels between a few knots, which tell them exactly; None where that does not pay."""
         return None
 
     @property
@@ -86,6 +86,12 @@ class Source(ABC):
         """
         for m, K in self.block(rows, slice(0, rows.stop), which):
             _core.add_images(K, rows.start, V, out[m])
+
+    def add_sum(self, rows: Span, columns: Span, weights: Vector, out: Matrix) -> None:
+        """Add Σ weights[m] K_m[rows, columns] over its kernels to out, which is in one piece."""
+        which = {m for m in self.kernels if weights[m] != 0.0}
+        for m, K in self.block(rows, columns, which):
+            out += weights[m] * K
 
     def renumbered(self, places: dict[int, int]) -> Source:
         """Return those of its kernels that have a place, under the number of that place."""

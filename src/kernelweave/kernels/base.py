@@ -14,8 +14,7 @@ from kernelweave._typing import Matrix, Vector
 from kernelweave.kernels.distances import is_sparse
 from kernelweave.kernels.pairs import Pairs
 
-
-# |He_r(x)| exp(-x²/4) is at most this times sqrt(r!), whatever the order r of the Hermite polynomial [Cramer].
+# Cramér: Hermite polynomials have |He_r(x)| exp(-x²/4) at most this times sqrt(r!), whatever the order r.
 CRAMER = 1.0865
 
 
