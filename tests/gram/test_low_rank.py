@@ -138,7 +138,7 @@ def test_for_many_problems_a_basis_is_second_choice(always_low_rank):
 
 
 def test_bases_count_as_memory_taken(always_low_rank):
-    basis = sum(b.W.nbytes for b in held().others[0].bases)
+    basis = sum(b.n_bytes for b in held().others[0].bases)
     packed = choose.packed_bytes(N, 2, 4)  # two kernels of the bank have no small basis
     room = max(choose.lazy_bytes(N, 8, 4), basis + packed)
     assert basis > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -92,19 +93,14 @@ class FittedBank:
     def sources(self) -> list[Source]:
         """Return the scaled training kernels as sources of rows; neighbours on one block share distances."""
         found: list[Source] = []
-        pairs, current = None, -1
-        for m, item in enumerate(self._items):
-            if pairs is None or item.block != current:
-                pairs, current = Pairs(self._training[item.block]), item.block
-            if not item.kernel.by_rows:
-                found.append(WholeSource(self, m))
-                continue
-            self._learn(m, pairs)
-            last = found[-1] if found else None
-            if isinstance(last, RowSource) and last.place == item.block:
-                found[-1] = last.joined_by(m)
+        for (place, by_rows), run in groupby(enumerate(self._items), _made_together):
+            kernels, pairs = [m for m, _ in run], Pairs(self._training[place])
+            if by_rows:
+                for m in kernels:
+                    self._learn(m, pairs)
+                found.append(RowSource(self, dict(zip(kernels, kernels, strict=True)), place))
             else:
-                found.append(RowSource(self, {m: m}, item.block))
+                found += [WholeSource(self, m) for m in kernels]
         return found
 
     def block(self, m: int, pairs: Pairs, rows: Span, columns: Span) -> Matrix:
@@ -277,3 +273,8 @@ class FittedBank:
                 f"{self.view_names[m]!r}, or use a kernel that does not grow so fast."
             )
         return K
+
+
+def _made_together(numbered: tuple[int, Item]) -> tuple[int, bool]:
+    """Return what neighbours have in common that are one source."""
+    return numbered[1].block, numbered[1].kernel.by_rows

@@ -108,10 +108,6 @@ class RowSource(Source):
         self.place = place
         self._bank, self._own = bank, own
 
-    def joined_by(self, kernel: int) -> RowSource:
-        """Return this source with another kernel of the bank, of the same block."""
-        return RowSource(self._bank, self._own | {kernel: kernel}, self.place)
-
     def renumbered(self, places: dict[int, int]) -> RowSource:
         own = {places[m]: one for m, one in self._own.items() if m in places}
         return RowSource(self._bank, own, self.place)

@@ -42,6 +42,11 @@ class Basis:
         return int(self.W.shape[1])
 
     @property
+    def n_bytes(self) -> int:
+        """What its weights take, and those of its knots."""
+        return int(self.W.nbytes) + (0 if self.knots is None else self.knots.grid.n_bytes)
+
+    @property
     def error(self) -> float:
         r"""The most that an entry of a kernel is off, as a share of the largest.
 

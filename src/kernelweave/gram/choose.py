@@ -164,7 +164,7 @@ def _joined(
     if not rest:
         return small
     sources = renumbered(rest)
-    taken = sum(basis.W.nbytes for basis in bases)
+    taken = sum(basis.n_bytes for basis in bases)
     if taken + packed_bytes(n_samples, others.size, SINGLE) <= limit:
         large: StoredStack = PackedGrams.pack(sources, others.size, n_samples, "float32", **how)
     else:

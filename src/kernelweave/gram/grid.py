@@ -63,6 +63,10 @@ class Grid:
     def n_knots(self) -> int:
         return int(self.knots.size)
 
+    @property
+    def n_bytes(self) -> int:
+        return sum(int(panel.weights.nbytes) for panel in self._panels)
+
     @cached_property
     def gain(self) -> float:
         """The largest Σ_a |P_ia|: how much larger than at the knots a function may seem."""
