@@ -53,6 +53,13 @@ void exp_scaled(Input<double, 2> D, double factor, Output<double, 2> out) {
     kw::exp_scaled(D.data(), factor, out.data(), D.size());
 }
 
+void exp_sum(Input<double, 2> D, Input<double, 1> rates, Input<double, 1> weights, Output<double, 2> out) {
+    require(out.shape(0) == D.shape(0) && out.shape(1) == D.shape(1), "exp_sum: out must have the shape of D");
+    require(rates.shape(0) == weights.shape(0), "exp_sum: one rate and one weight per kernel are needed");
+    nb::gil_scoped_release release;
+    kw::exp_sum(D.data(), D.size(), rates.data(), weights.data(), rates.shape(0), out.data());
+}
+
 // One entry per kernel: its place in the stack, its rate and its factor.
 void check_family(Input<std::size_t, 1> kernels, Input<double, 1> rates, Input<double, 1> factors,
                   std::size_t n_kernels) {
@@ -331,6 +338,8 @@ NB_MODULE(_core, m) {
     m.def("add_images", &add_images, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),
           nb::arg("out").noconvert());
     m.def("exp_scaled", &exp_scaled, nb::arg("D").noconvert(), nb::arg("factor"), nb::arg("out").noconvert());
+    m.def("exp_sum", &exp_sum, nb::arg("D").noconvert(), nb::arg("rates").noconvert(), nb::arg("weights").noconvert(),
+          nb::arg("out").noconvert());
     m.def("exp_images", &exp_images, nb::arg("D").noconvert(), nb::arg("start"), nb::arg("kernels").noconvert(),
           nb::arg("rates").noconvert(), nb::arg("factors").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert());

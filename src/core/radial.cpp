@@ -1,6 +1,7 @@
 // Compiled without reassociation: rounding to whole numbers below works by adding a large number and relies on it.
 #include "radial.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -51,6 +52,10 @@ KERNELWEAVE_CLONES void exp_all(const double* d, double factor, double* out, std
     for (std::size_t i = 0; i < length; ++i) out[i] = exp_one(factor * d[i]);
 }
 
+KERNELWEAVE_CLONES void add_weighted(double weight, const double* x, double* out, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i) out[i] += weight * x[i];
+}
+
 KERNELWEAVE_CLONES void add_squares(double x, const double* z, double* out, std::size_t width) {
     for (std::size_t j = 0; j < width; ++j) {
         const double difference = x - z[j];
@@ -78,6 +83,19 @@ void exp_images(const double* d, std::size_t stride, std::size_t start, std::siz
         exp_all(d + (i - start) * stride, -rate, row.data(), i + 1);
         for (std::size_t j = 0; j <= i; ++j) row[j] *= factor;
         add_images(row.data(), 0, i, i + 1, V, n_columns, n, out);
+    }
+}
+
+void exp_sum(const double* d, std::size_t length, const double* rates, const double* weights, std::size_t n_kernels,
+             double* out) {
+    constexpr std::size_t kPiece = 512;  // stays in the first cache until all kernels are added
+    double piece[kPiece];
+    for (std::size_t start = 0; start < length; start += kPiece) {
+        const std::size_t width = std::min(kPiece, length - start);
+        for (std::size_t k = 0; k < n_kernels; ++k) {
+            exp_all(d + start, -rates[k], piece, width);
+            add_weighted(weights[k], piece, out + start, width);
+        }
     }
 }
 

@@ -18,6 +18,10 @@ void exp_pack(const double* d, std::size_t stride, std::size_t start, std::size_
 void exp_images(const double* d, std::size_t stride, std::size_t start, std::size_t stop, double rate, double factor,
                 const double* V, std::size_t n_columns, std::size_t n, double* out);
 
+// ... or is added, weighted, to the sum of them all: out += sum_k weights_k exp(-rates_k d) in every entry.
+void exp_sum(const double* d, std::size_t length, const double* rates, const double* weights, std::size_t n_kernels,
+             double* out);
+
 // out[i, j] = sum_k (x[i, k] - z[k, j])^2 for x of shape (rows, columns) and z of shape (columns, width): the
 // same sum in the same order for (i, j) and (j, i), so symmetric to the last bit.
 void squared_distances(const double* x, const double* z, std::size_t rows, std::size_t columns, std::size_t width,

@@ -210,48 +210,6 @@ def test_images_of_blocks_of_rows_add_up_to_those_of_the_matrix(rng, n, columns)
     np.testing.assert_allclose(out, V @ K, rtol=1e-12, atol=1e-12 * n * np.abs(K).max())
 
 
-@pytest.mark.parametrize("factor", [-1e-3, -1.0, -50.0, 0.0, 0.7])
-def test_the_exponential_is_right_to_the_last_digit(rng, factor):
-    D = rng.uniform(0.0, 14.0, size=(13, 37))
-    out = np.empty_like(D)
-    _core.exp_scaled(D, factor, out)
-    np.testing.assert_allclose(out, np.exp(factor * D), rtol=4.5e-16)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_families_of_exponentials_are_packed_and_applied_without_being_written_down(rng, dtype):
-    n, kernels = 60, np.array([2, 0], dtype=np.uint64)
-    X = rng.normal(size=(n, 3))
-    D = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    rates, factors, shifts = np.array([0.3, 2.0]), np.array([1.0, 0.5]), rng.normal(size=(3, n))
-    V = rng.normal(size=(2, n))
-    packed, images = np.zeros((3, n * (n + 1) // 2), dtype=dtype), np.zeros((3, 2, n))
-    for start in range(0, n, 25):
-        stop = min(start + 25, n)
-        block = np.ascontiguousarray(D[start:stop, :stop])
-        _core.exp_pack(block, start, kernels, rates, factors, shifts, packed)
-        _core.exp_images(block, start, kernels, rates, factors, V, images)
-    for m, rate, factor in zip(kernels.astype(int), rates, factors, strict=True):
-        K = factor * np.exp(-rate * D)
-        expected = packed_by_core([K], np.float64, shifts[[m]])[0]
-        np.testing.assert_allclose(packed[m], expected, atol=1e-6 if dtype == np.float32 else 1e-14)
-        np.testing.assert_allclose(images[m], V @ K, atol=1e-12)
-    assert not packed[1].any()
-    assert not images[1].any()
-
-
-def test_the_exponential_far_out(rng):
-    D = np.array([[0.0, 700.0, 708.5, 745.0, 1e5, np.inf, 5e-324, -700.0]])
-    out = np.empty_like(D)
-    _core.exp_scaled(D, -1.0, out)
-    np.testing.assert_allclose(out, np.exp(-D), rtol=1e-15, atol=3e-308)
-    assert out[0, 0] == 1.0
-    assert (out[0, 2:6] == 0.0).all()
-    D[0, 3] = np.nan
-    _core.exp_scaled(D, -1.0, out)
-    assert np.isnan(out[0, 3])
-
-
 @pytest.mark.parametrize("columns", [0, 1, 5])
 def test_squared_distances_are_exactly_symmetric(rng, columns):
     X = rng.normal(size=(23, columns))

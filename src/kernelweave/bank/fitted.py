@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -92,19 +93,14 @@ class FittedBank:
     def sources(self) -> list[Source]:
         """Return the scaled training kernels as sources of rows; neighbours on one block share distances."""
         found: list[Source] = []
-        pairs, current = None, -1
-        for m, item in enumerate(self._items):
-            if pairs is None or item.block != current:
-                pairs, current = Pairs(self._training[item.block]), item.block
-            if not item.kernel.by_rows:
-                found.append(WholeSource(self, m))
-                continue
-            self._learn(m, pairs)
-            together = found and isinstance(found[-1], RowSource) and found[-1].place == item.block
-            if together:
-                found[-1].kernels += (m,)
+        for (place, by_rows), run in groupby(enumerate(self._items), _made_together):
+            kernels, pairs = [m for m, _ in run], Pairs(self._training[place])
+            if by_rows:
+                for m in kernels:
+                    self._learn(m, pairs)
+                found.append(RowSource(self, dict(zip(kernels, kernels, strict=True)), place))
             else:
-                found.append(RowSource(self, m, item.block))
+                found += [WholeSource(self, m) for m in kernels]
         return found
 
     def block(self, m: int, pairs: Pairs, rows: Span, columns: Span) -> Matrix:
@@ -141,11 +137,18 @@ class FittedBank:
         """Return the scaled training Gram of kernel m as a whole."""
         return self._gram(m, Pairs(self._training[self._items[m].block]))
 
-    def diagonal(self, m: int) -> Vector:
-        """Return the diagonal of the scaled training Gram of kernel m."""
+    def bend(self, m: int, order: int) -> float:
+        """Return how smooth kernel m is between any points, see `Kernel.bend`; infinity where not known."""
+        learnt = self._learnt[m]
+        assert learnt is not None
+        plain = learnt.scaling is None or isinstance(learnt.scaling, Multiplied)
+        return learnt.kernel.bend(order) if plain else np.inf
+
+    def diagonal(self, m: int, rows: Any = None) -> Vector:
+        """Return the diagonal of the scaled training Gram of kernel m, or k(x, x) of rows scaled alike."""
         training = self._training[self._items[m].block]
         learnt = self._learn(m, Pairs(training))
-        diagonal = learnt.kernel.diagonal(training)
+        diagonal = learnt.kernel.diagonal(training if rows is None else rows)
         return diagonal if learnt.scaling is None else learnt.scaling.train_diagonal(diagonal)
 
     def training(self, place: int) -> Any:
@@ -270,3 +273,8 @@ class FittedBank:
                 f"{self.view_names[m]!r}, or use a kernel that does not grow so fast."
             )
         return K
+
+
+def _made_together(numbered: tuple[int, Item]) -> tuple[int, bool]:
+    """Return what neighbours have in common that are one source."""
+    return numbered[1].block, numbered[1].kernel.by_rows

@@ -13,10 +13,14 @@ from kernelweave import _core
 from kernelweave._typing import AnyArray, Matrix, Span, Vector
 from kernelweave.bank.tables import is_sparse
 from kernelweave.gram import Source
+from kernelweave.gram.grid import ORDER, Grid
+from kernelweave.gram.knots import Knots
 from kernelweave.kernels.pairs import Pairs
 
 # Kernels of up to this many variables are smooth enough to be told by few samples.
 FEW_VARIABLES = 2
+# A grid pays if it has at most one knot for so many samples: products cost the square of both.
+SAVES = 2
 
 
 class TrainingKernels(Protocol):
@@ -33,7 +37,39 @@ class TrainingKernels(Protocol):
 
     def gram(self, m: int) -> Matrix: ...
 
-    def diagonal(self, m: int) -> Vector: ...
+    def diagonal(self, m: int, rows: Any = None) -> Vector: ...
+
+    def bend(self, m: int, order: int) -> float: ...
+
+
+@dataclass(frozen=True)
+class AtPoints:
+    """The kernels of a bank at other points than its samples, if they are scaled by no more than a factor."""
+
+    bank: TrainingKernels
+    points: Matrix
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.points.shape[0])
+
+    def training(self, place: int) -> Matrix:  # noqa: ARG002 - all kernels are of one block
+        return self.points
+
+    def block(self, m: int, pairs: Pairs, rows: Span, columns: Span) -> Matrix:
+        return self.bank.block(m, pairs, rows, columns)
+
+    def family(self, m: int) -> tuple[str, float, float] | None:
+        return self.bank.family(m)
+
+    def gram(self, m: int) -> Matrix:
+        return self.bank.block(m, Pairs(self.points), slice(None), slice(None))
+
+    def diagonal(self, m: int, rows: Any = None) -> Vector:
+        return self.bank.diagonal(m, self.points if rows is None else rows)
+
+    def bend(self, m: int, order: int) -> float:
+        return self.bank.bend(m, order)
 
 
 @dataclass(frozen=True)
@@ -62,12 +98,34 @@ class Family:
 
 
 class RowSource(Source):
-    """Kernels of one block of features: their rows are made together, from the distances they share."""
+    """Kernels of one block of features: their rows are made together, from the distances they share.
 
-    def __init__(self, bank: TrainingKernels, kernel: int, place: int) -> None:
-        super().__init__((kernel,), bank.n_samples)
+    ``own`` says for each of its kernels which of the bank's it is.
+    """
+
+    def __init__(self, bank: TrainingKernels, own: dict[int, int], place: int) -> None:
+        super().__init__(tuple(own), bank.n_samples)
         self.place = place
-        self._bank = bank
+        self._bank, self._own = bank, own
+
+    def renumbered(self, places: dict[int, int]) -> RowSource:
+        own = {places[m]: one for m, one in self._own.items() if m in places}
+        return RowSource(self._bank, own, self.place)
+
+    def knots(self) -> Knots | None:
+        X, kernels = self._bank.training(self.place), self._own.values()
+        if is_sparse(X) or X.shape[1] != 1:
+            return None
+        bends = np.array([self._bank.bend(m, ORDER) for m in kernels])
+        with np.errstate(over="ignore"):
+            near = bool(np.isfinite(np.square(2.0 * X)).all())  # distances that overflow are judged elsewhere
+        if not near or not np.isfinite(bends).all():
+            return None
+        grid = Grid.over(X[:, 0], float(bends.max()))
+        if SAVES * grid.n_knots > self.n_samples:
+            return None
+        points = AtPoints(self._bank, grid.knots[:, None])
+        return Knots(grid, RowSource(points, dict(enumerate(kernels)), self.place), bends)
 
     @property
     def is_smooth(self) -> bool:
@@ -81,15 +139,15 @@ class RowSource(Source):
         pairs = Pairs(X[rows], X[columns])
         for m in self.kernels:
             if which is None or m in which:
-                yield m, self._bank.block(m, pairs, rows, columns)
+                yield m, self._bank.block(self._own[m], pairs, rows, columns)
 
     def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
         pairs = self._pairs(rows)
         for family in self._families:
-            D = self._distances(pairs, family, rows)
+            D = self._distances(pairs, family, rows, slice(0, rows.stop))
             _core.exp_pack(D, rows.start, *family.arguments, shifts, packed)
         for m in self._others:
-            K = self._bank.block(m, pairs, rows, slice(0, rows.stop))
+            K = self._bank.block(self._own[m], pairs, rows, slice(0, rows.stop))
             _core.pack(K, rows.start, shifts[m], packed[m])
 
     def add_images(self, rows: slice, V: Matrix, out: AnyArray, which: Container[int] | None = None) -> None:
@@ -97,35 +155,48 @@ class RowSource(Source):
         for family in (family.only(which) for family in self._families):
             if family.is_empty:
                 continue
-            D = self._distances(pairs, family, rows)
+            D = self._distances(pairs, family, rows, slice(0, rows.stop))
             _core.exp_images(D, rows.start, *family.arguments, V, out)
         for m in self._others:
             if which is not None and m not in which:
                 continue
-            K = self._bank.block(m, pairs, rows, slice(0, rows.stop))
+            K = self._bank.block(self._own[m], pairs, rows, slice(0, rows.stop))
             _core.add_images(K, rows.start, V, out[m])
 
+    def add_sum(self, rows: Span, columns: Span, weights: Vector, out: Matrix) -> None:
+        X = self._bank.training(self.place)
+        pairs = Pairs(X[rows], X[columns])
+        for family in self._families:
+            places, rates, factors = family.arguments
+            active = weights[places] != 0.0
+            if active.any():
+                D = np.ascontiguousarray(self._distances(pairs, family, rows, columns))
+                _core.exp_sum(D, rates[active], (weights[places] * factors)[active], out)
+        for m in self._others:
+            if weights[m] != 0.0:
+                out += weights[m] * self._bank.block(self._own[m], pairs, rows, columns)
+
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        for m in self.kernels:
-            yield m, self._bank.diagonal(m)
+        for m, own in self._own.items():
+            yield m, self._bank.diagonal(own)
 
     def _pairs(self, rows: slice) -> Pairs:
         X = self._bank.training(self.place)
         return Pairs(X[rows], X[: rows.stop])
 
-    def _distances(self, pairs: Pairs, family: Family, rows: slice) -> Matrix:
+    def _distances(self, pairs: Pairs, family: Family, rows: Span, columns: Span) -> Matrix:
         """Return the distances of a family; where they overflowed, its kernels are judged one by one."""
         if not pairs.is_finite(family.metric):
             for m in family.arguments[0]:
-                self._bank.block(int(m), pairs, rows, slice(0, rows.stop))
+                self._bank.block(self._own[int(m)], pairs, rows, columns)
         return pairs.matrix(family.metric)
 
     @cached_property
     def _families(self) -> list[Family]:
         """The kernels that are exponentials of one distance, which are made in one go."""
         found: dict[str, list[tuple[int, float, float]]] = {}
-        for m in self.kernels:
-            family = self._bank.family(m)
+        for m, own in self._own.items():
+            family = self._bank.family(own)
             if family is not None:
                 found.setdefault(family[0], []).append((m, *family[1:]))
         return [Family.of(metric, members) for metric, members in found.items()]
@@ -133,7 +204,7 @@ class RowSource(Source):
     @cached_property
     def _others(self) -> list[int]:
         """The kernels that are made one by one."""
-        return [m for m in self.kernels if self._bank.family(m) is None]
+        return [m for m, own in self._own.items() if self._bank.family(own) is None]
 
 
 class WholeSource(Source):

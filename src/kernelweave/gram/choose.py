@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._threads import shared_out
+from kernelweave.gram.basis import Basis, among_knots, among_samples, renumbered_bases
 from kernelweave.gram.joined import JoinedGrams
 from kernelweave.gram.lazy import LazyGrams
-from kernelweave.gram.low_rank import Basis, LowRankGrams, find_basis, renumbered_bases
+from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.memory import SINGLE, WORTH, budget, human, lazy_bytes, packed_bytes
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import StoredStack
@@ -19,8 +21,9 @@ from kernelweave.gram.source import Source, largest_entries, renumbered
 FLOAT32_TOL = 1e-4
 # Problems with fewer numbers than this fit in cache: float64 costs nothing there.
 SMALL = 2_000_000
-# From here on a basis of the single variables is found faster than their matrices are made; there may be one
-# pivot for this many samples.
+# From so many samples on a basis is found faster than the matrices are made, if it may have one pivot for so
+# many samples: among knots, which tell the kernels exactly as well, and among the samples.
+KNOTTED, KNOTTED_RANKS = 1_000, 8
 MANY, RANKS = 4_000, 16
 # Kernels that column generation may hold at a time.
 WORKING = 256
@@ -89,8 +92,8 @@ def store(
             shared=shared,
             defer=defer,
         )
-    if rounded and dtype == "auto" and n_samples >= MANY and not (for_many and chosen):
-        rest, bases = _split(rest, n_samples // RANKS)
+    if rounded and dtype == "auto" and not (for_many and chosen):
+        rest, bases = _split(rest, n_samples, n_threads)
     if not bases:
         if chosen is not None:
             if defer and not shared and rounded:
@@ -130,16 +133,27 @@ def _working(n_samples: int, n_kernels: int, wanted: str, limit: int) -> str:
     raise MemoryError(_refusal(n_samples, n_kernels, wanted, limit))
 
 
-def _split(sources: list[Source], max_rank: int) -> tuple[list[Source], list[Basis]]:
+def _split(sources: list[Source], n_samples: int, n_threads: int) -> tuple[list[Source], list[Basis]]:
     """Return the sources without a small basis, and the bases of the others."""
-    rest, bases = [], []
-    for source in sources:
-        basis = find_basis(source, max_rank) if source.is_smooth else None
-        if basis is None:
-            rest.append(source)
-        else:
-            bases.append(basis)
-    return rest, bases
+    found: dict[int, Basis | None] = {}
+
+    def look(share: Sequence[int]) -> None:
+        for place in share:
+            found[place] = _basis(sources[place], n_samples)
+
+    shared_out(look, range(len(sources)), n_threads)
+    bases = [found[place] for place in range(len(sources))]
+    rest = [source for source, basis in zip(sources, bases, strict=True) if basis is None]
+    return rest, [basis for basis in bases if basis is not None]
+
+
+def _basis(source: Source, n_samples: int) -> Basis | None:
+    knots = source.knots() if n_samples >= KNOTTED else None
+    if knots is not None:
+        return among_knots(source, knots, n_samples // KNOTTED_RANKS)
+    if n_samples >= MANY and source.is_smooth:
+        return among_samples(source, n_samples // RANKS)
+    return None
 
 
 def _joined(
@@ -152,7 +166,7 @@ def _joined(
     if not rest:
         return small
     sources = renumbered(rest)
-    taken = sum(basis.W.nbytes for basis in bases)
+    taken = sum(basis.n_bytes for basis in bases)
     if taken + packed_bytes(n_samples, others.size, SINGLE) <= limit:
         large: StoredStack = PackedGrams.pack(sources, others.size, n_samples, "float32", **how)
     else:

@@ -11,7 +11,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.low_rank import LowRankGrams
-from kernelweave.gram.protocol import GramStack, StoredStack, images_at
+from kernelweave.gram.protocol import GramStack, KnowsRounding, StoredStack, images_at
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,24 @@ class JoinedGrams:
 
     def energies(self, coef: AnyArray) -> Vector:
         return self._gathered([stack.energies(coef) for stack in self._stacks])
+
+    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+        image, reach = np.zeros(coef.shape), np.zeros(coef.shape)
+        for stack, place in zip(self._stacks, self.places, strict=True):
+            if not isinstance(stack, KnowsRounding):
+                return np.full(coef.shape, np.nan), np.full(coef.shape, np.inf)
+            part, error = stack.image_within(eta[place], coef)
+            image += part
+            reach += error
+        return image, reach
+
+    def energy_errors(self, coef: AnyArray) -> Vector:
+        return self._gathered(
+            [
+                stack.energy_errors(coef) if isinstance(stack, KnowsRounding) else np.full(place.size, np.inf)
+                for stack, place in zip(self._stacks, self.places, strict=True)
+            ]
+        )
 
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
         offsets = [

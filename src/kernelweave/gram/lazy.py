@@ -95,17 +95,15 @@ class LazyGrams(AddingGrams):
         step = min((source.step for source in active), default=n)
 
         def fill(share: Sequence[int]) -> None:
-            total, term = np.empty((2, step * n))
+            total = np.empty(step * n)
             for start in share:
                 rows = slice(start, min(start + step, n))
                 shape = (rows.stop - start, rows.stop)
-                acc, part = (buffer[: shape[0] * shape[1]].reshape(shape) for buffer in (total, term))
+                acc = total[: shape[0] * shape[1]].reshape(shape)
                 np.add(shift[rows, None], shift[: rows.stop], out=acc)
                 np.negative(acc, out=acc)
                 for source in active:
-                    for m, block in source.block(rows, slice(0, rows.stop), which):
-                        np.multiply(block, eta[m], out=part)
-                        acc += part
+                    source.add_sum(rows, slice(0, rows.stop), eta, acc)
                 K[rows, : rows.stop] += acc
 
         shared_out(fill, range(0, n, step), self.n_threads)

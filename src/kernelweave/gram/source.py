@@ -10,6 +10,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
+from kernelweave.gram.knots import Knots
 
 # Rows are made in blocks of about this many entries: 2 MB, which a thread keeps in its cache.
 ENTRIES = 1 << 18
@@ -41,6 +42,10 @@ class Source(ABC):
     def is_smooth(self) -> bool:
         """Whether a few samples may be enough to tell the kernels everywhere: worth trying for low rank."""
         return False
+
+    def knots(self) -> Knots | None:
+        """Return its kernels between a few knots, which tell them exactly; None where that does not pay."""
+        return None
 
     @property
     def is_whole(self) -> bool:
@@ -81,6 +86,16 @@ class Source(ABC):
         """
         for m, K in self.block(rows, slice(0, rows.stop), which):
             _core.add_images(K, rows.start, V, out[m])
+
+    def add_sum(self, rows: Span, columns: Span, weights: Vector, out: Matrix) -> None:
+        """Add Σ weights[m] K_m[rows, columns] over its kernels to out, which is in one piece."""
+        which = {m for m in self.kernels if weights[m] != 0.0}
+        for m, K in self.block(rows, columns, which):
+            out += weights[m] * K
+
+    def renumbered(self, places: dict[int, int]) -> Source:
+        """Return those of its kernels that have a place, under the number of that place."""
+        return Renumbered(self, places)
 
     def blocks(self) -> Iterator[slice]:
         """Yield all rows in blocks."""
@@ -162,7 +177,7 @@ def renumbered(sources: Sequence[Source], which: Sequence[int] | None = None) ->
     """Return the sources of these kernels (None: of all), counted from 0 in the order given."""
     order = sorted(m for source in sources for m in source.kernels) if which is None else which
     places = {int(m): place for place, m in enumerate(order)}
-    return [Renumbered(source, places) for source in sources if not places.keys().isdisjoint(source.kernels)]
+    return [source.renumbered(places) for source in sources if not places.keys().isdisjoint(source.kernels)]
 
 
 def diagonals(sources: Sequence[Source], n_kernels: int, n_samples: int, n_threads: int = 1) -> Matrix:

@@ -18,7 +18,7 @@ from kernelweave.gram.rounding import SINGLE
 class Storage:
     """How the kernels were held while the weights were learnt, and the most any of them lost by it.
 
-    ``error`` is the largest share of its trace that a kernel lost to a basis, or the rounding of an entry in
+    ``error`` is the most that an entry lost to a basis, as a share of the largest, or its rounding in
     float32. It is the error of the kernels the solver walked on; certificates speak of those that were given.
     """
 

@@ -14,6 +14,9 @@ from kernelweave._typing import Matrix, Vector
 from kernelweave.kernels.distances import is_sparse
 from kernelweave.kernels.pairs import Pairs
 
+# Cramér: Hermite polynomials have |He_r(x)| exp(-x²/4) at most this times sqrt(r!), whatever the order r.
+CRAMER = 1.0865
+
 
 class Recipe(NamedTuple):
     """A kernel in numbers: ``kind`` 0 is x'z, 1 is (gamma x'z + offset)^degree, 2 is exp(-gamma D^2)."""
@@ -62,6 +65,14 @@ class Kernel(Part, ABC):
     def recipe(self) -> Recipe | None:
         """Return how the compiled rows make this kernel, None where they cannot."""
         return None
+
+    def bend(self, order: int) -> float:  # noqa: ARG002 - most say nothing
+        r"""Return b with |∂^r k(x, z) / ∂x^r| <= `CRAMER` sqrt(r!) b^r max k(x, x) for rows of one variable.
+
+        It says how smooth a resolved kernel is: r is the order, x and z are within the samples, and infinity
+        means that it is not known.
+        """
+        return np.inf
 
     def resolve(self, X: Rows) -> Self:
         """Return this kernel with every open number learnt from the training rows ``X``."""

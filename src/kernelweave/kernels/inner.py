@@ -41,6 +41,9 @@ class Linear(Kernel):
     def recipe(self) -> Recipe:
         return Recipe(0)
 
+    def bend(self, order: int) -> float:
+        return 0.0 if order > 1 else np.inf
+
     def diagonal_of(self, X: Rows) -> Vector:
         return squared_norms(X)
 
@@ -98,6 +101,9 @@ class Polynomial(Kernel):
 
     def recipe(self) -> Recipe:
         return Recipe(1, float(self.gamma), float(self.offset), int(self.degree))
+
+    def bend(self, order: int) -> float:
+        return 0.0 if order > self.degree else np.inf
 
     def diagonal_of(self, X: Rows) -> Vector:
         return self._power(squared_norms(X))
