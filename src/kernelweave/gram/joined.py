@@ -75,7 +75,15 @@ class JoinedGrams:
     def energies(self, coef: AnyArray) -> Vector:
         return self._gathered([stack.energies(coef) for stack in self._stacks])
 
-    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+    def image_near(self, eta: Vector, coef: AnyArray, K: AnyArray) -> tuple[AnyArray, AnyArray] | None:  # noqa: ARG002
+        return None
+
+    def image_within(
+        self,
+        eta: Vector,
+        coef: AnyArray,
+        K: AnyArray | None = None,  # noqa: ARG002 - it is a sum of what was rounded in several ways
+    ) -> tuple[AnyArray, AnyArray]:
         image, reach = np.zeros(coef.shape), np.zeros(coef.shape)
         for stack, place in zip(self._stacks, self.places, strict=True):
             if not isinstance(stack, KnowsRounding):

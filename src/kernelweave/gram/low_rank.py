@@ -139,7 +139,15 @@ class LowRankGrams(AddingGrams):
         self._each(fill)
         return out
 
-    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+    def image_near(self, eta: Vector, coef: AnyArray, K: AnyArray) -> tuple[AnyArray, AnyArray] | None:  # noqa: ARG002
+        return None
+
+    def image_within(
+        self,
+        eta: Vector,
+        coef: AnyArray,
+        K: AnyArray | None = None,  # noqa: ARG002 - its kernels were told by few samples before they were added up
+    ) -> tuple[AnyArray, AnyArray]:
         if any(basis.knots is None for basis in self.bases):
             return np.full(coef.shape, np.nan), np.full(coef.shape, np.inf)
         V = coef.reshape(self.n_samples, -1)
