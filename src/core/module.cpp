@@ -239,7 +239,11 @@ std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<do
 std::tuple<double, double> hinge_loss(Input<double, 1> f, Input<double, 1> y, Input<double, 1> C) {
     const std::size_t n = f.shape(0);
     require(n > 0 && y.shape(0) == n && C.shape(0) == n, "hinge_loss: f, y and C must have one entry per sample");
-    const kw::HingeLoss found = kw::hinge_loss(f.data(), y.data(), C.data(), n);
+    kw::HingeLoss found{};
+    {
+        nb::gil_scoped_release release;
+        found = kw::hinge_loss(f.data(), y.data(), C.data(), n);
+    }
     return {found.bias, found.value};
 }
 

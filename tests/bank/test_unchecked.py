@@ -89,6 +89,18 @@ def test_rounding_is_evened_out_before_anything_is_said(matrices):
     np.testing.assert_array_equal(fitted.matrix(4), K)
 
 
+@pytest.mark.parametrize("deferred", [False, True])
+def test_the_even_sum_is_that_of_matrices_that_were_evened_out(matrices, deferred):
+    upset = tampered(matrices, (3, 30), matrices[4][3, 30] * (1 + 1e-8))
+    sources = PrecomputedBank().fit(upset).sources()
+    if deferred:
+        sources[0].defer(2)
+    stack = PackedGrams.pack(sources, 6, N, "float64", False, 2, even=True)
+    assert stack.settle() == deferred
+    total = sum((K + K.T) / 2.0 for K in upset)
+    np.testing.assert_allclose(stack.combine(np.ones(6)), total, rtol=0.0, atol=1e-13 * np.abs(total).max())
+
+
 def test_only_samples_are_taken_of_what_nobody_has_looked_at(matrices):
     rows = np.array([1, 3, 5, 30])
     for place, seen in (((3, 30), False), ((30, 3), True)):  # the lower triangle is what is read

@@ -10,8 +10,9 @@ from kernelweave import MKLClassifier
 from kernelweave.bank.gram_bank import GramBank
 from kernelweave.estimators import training
 from kernelweave.geometry import LpBall, Simplex
+from kernelweave.gram import MatrixSource, PackedGrams
 from kernelweave.learners import Hinge
-from kernelweave.solvers import Certificate
+from kernelweave.solvers import Certificate, Newton, Problem
 from kernelweave.solvers.verification import Bounds
 
 N, TOL = 80, 1e-3
@@ -64,7 +65,7 @@ def fitted(problem, geometry, **how):
 def test_a_gap_opened_by_little_is_closed_where_it_is(problem, in_float32, monkeypatch, geometry, name):
     plain = fitted(problem, geometry)
     calls = opened_by(monkeypatch, 0.5)
-    monkeypatch.setattr(training, "LITTLE", 0.9)  # a walk that ends far below tol is opened by more than half
+    monkeypatch.setattr(training, "LITTLE", 0.9)  # a walk that ends far below tol is opened by more than 0.7
     model = fitted(problem, geometry)
     assert len(calls) == 1
     assert in_float32 == []
@@ -75,6 +76,21 @@ def test_a_gap_opened_by_little_is_closed_where_it_is(problem, in_float32, monke
     optimum = conic_optimum(problem[0], problem[1], ("hinge", 10.0), name).value
     assert model.certificate_.lower <= optimum * (1 + 1e-7)
     assert optimum <= model.certificate_.upper * (1 + 1e-7)
+
+
+@pytest.mark.parametrize(("share", "goes_on"), [(0.69, True), (0.71, False)])
+def test_little_is_seven_tenths_of_the_tolerance(problem, monkeypatch, share, goes_on):
+    matrices, y = problem
+    stack = PackedGrams.pack([MatrixSource(matrices)], len(matrices), N)
+    asked, solver = Problem(stack, y, Hinge(C=10.0), Simplex()), Newton(tol=TOL)
+    result = solver.run(asked)
+    tol = 2.0 * result.certificate.relative_gap
+    upper = result.certificate.upper
+    bounds = Bounds(result.machine, Certificate(upper, upper * (1.0 - (0.5 + share) * tol)))
+    monkeypatch.setattr(training, "widened", lambda *_: bounds)
+    further, told = training._gone_on(result, asked, solver, tol, None)
+    assert (len(further.history) > len(result.history)) == goes_on
+    assert (told is None) == goes_on
 
 
 def test_a_gap_opened_by_much_is_not_walked_after(problem, in_float32, monkeypatch):

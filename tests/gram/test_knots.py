@@ -1,11 +1,15 @@
 """Kernels of one variable by their knots, against every pair of samples in longdouble."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from kernelweave import KernelBank
 from kernelweave.bank import Entry
+from kernelweave.gram.grid import ORDER, Grid
+from kernelweave.gram.knots import Knots
 from kernelweave.kernels import (
     Centering,
     Gaussian,
@@ -63,6 +67,21 @@ def test_products_are_those_of_all_pairs_to_what_is_said(name, scaling):
         assert (missed <= error * np.abs(V).sum(axis=0)).all()
         energy = 0.5 * np.sum(V * (K @ V))
         assert abs(energies[m] - energy) <= 0.5 * error * np.sum(np.abs(V).sum(axis=0) ** 2)
+
+
+def test_what_panels_that_are_too_long_miss_is_part_of_the_error():
+    points = 3.0 * COLUMNS["normal"]
+    fitted = KernelBank([Gaussian(width=1.0)]).fit(points[:, None])
+    fitted.sources()  # which learns what is open in the kernels
+    bend = fitted.bend(0, ORDER)
+    grid = Grid.over(points, bend / 2.0)  # laid for a bell twice as wide
+    at_knots = KernelBank([Gaussian(width=1.0)]).fit(grid.knots[:, None]).sources()[0]
+    knots = Knots(grid, at_knots, np.array([bend]))
+    (error,), v = knots.errors(np.ones(1)), RNG.normal(size=(N, 1))
+    missed = np.abs(grid.spread(knots.images(v)[0]) - next(iter(fitted.grams())) @ v).max()
+    rounded = knots.errors(np.zeros(1)) + replace(knots, bends=np.zeros(1)).errors(np.ones(1))
+    assert missed <= error * np.abs(v).sum()
+    assert missed > 10.0 * rounded[0] * np.abs(v).sum()
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def always_low_rank(monkeypatch):
     monkeypatch.setattr(choose, "SMALL", 0)
 
 
-def held(memory_limit=None, **how):
-    fitted = BANK.fit(X)
+def held(memory_limit=None, table=X, **how):
+    fitted = BANK.fit(table)
     return GramBank.hold(fitted, centre=True, tol=1e-3, memory_limit=memory_limit, n_threads=2, **how).stack
 
 
@@ -138,13 +138,16 @@ def test_for_many_problems_a_basis_is_second_choice(always_low_rank):
 
 
 def test_bases_count_as_memory_taken(always_low_rank):
-    basis = sum(b.n_bytes for b in held().others[0].bases)
-    packed = choose.packed_bytes(N, 2, 4)  # two kernels of the bank have no small basis
-    room = max(choose.lazy_bytes(N, 8, 4), basis + packed)
+    table = np.tile(X, (4, 1)) + 0.01 * RNG.normal(size=(4 * N, 3))
+    bases = held(table=table).others[0].bases
+    basis = sum(b.n_bytes for b in bases)
+    packed = choose.packed_bytes(4 * N, 2, 4)  # two kernels of the bank have no small basis
     assert basis > 0
-    assert basis + packed > choose.lazy_bytes(N, 8, 4)  # so that only the sum decides
-    assert isinstance(held(memory_limit=room).first, PackedGrams)
-    assert isinstance(held(memory_limit=room - 1).first, LazyGrams)
+    assert packed > choose.lazy_bytes(4 * N, 8, 4)  # so that only the sum decides
+    assert isinstance(held(memory_limit=basis + packed, table=table).first, PackedGrams)
+    assert isinstance(held(memory_limit=basis + packed - 1, table=table).first, LazyGrams)
+    for stack in (held(memory_limit=basis + packed - 1, table=table), held(table=table)):
+        assert len(stack.others[0].bases) == len(bases)
 
 
 @pytest.mark.parametrize("tolerance", [1e-12, 1e-8, 1e-4])

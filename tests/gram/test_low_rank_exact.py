@@ -49,6 +49,24 @@ def test_a_basis_among_knots_loses_no_more_than_it_says(tolerance, place):
     assert among_knots(source, source.knots(), max_rank=1) is None
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_bases_take_no_more_than_there_is_room_for(always_low_rank, monkeypatch, share):
+    monkeypatch.setattr(choose, "TOGETHER", 1)
+    single = KernelBank(SINGLE)
+    every = held(single)
+    assert isinstance(every, LowRankGrams)
+    needed = sum(basis.n_bytes for basis in every.bases)
+    limit = choose.lazy_bytes(N, len(SINGLE), 4) + share * needed
+    stack = held(single, memory_limit=limit)
+    bases = {0.0: (), 0.5: stack.others[0].bases if share == 0.5 else (), 1.0: every.bases}[share]
+    assert sum(basis.n_bytes for basis in bases) <= share * needed
+    kinds = {0.0: LazyGrams, 0.5: JoinedGrams, 1.0: LowRankGrams}
+    assert isinstance(stack, kinds[share])
+    if share == 0.5:
+        assert 1 <= len(bases) < len(every.bases)
+        assert isinstance(stack.first, LazyGrams)
+
+
 @pytest.mark.parametrize("columns", [(), (3,)])
 @pytest.mark.parametrize("alone", [False, True])
 def test_products_of_the_originals_are_within_reach(always_low_rank, columns, alone):

@@ -11,6 +11,7 @@ from scipy.linalg.lapack import dpstrf
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.knots import Knots
+from kernelweave.gram.memory import SINGLE
 from kernelweave.gram.source import Source
 
 # What a sample may lack of its length, squared: with 1e-12 entries are right to about 1e-6.
@@ -43,12 +44,13 @@ class Basis:
 
     @property
     def n_bytes(self) -> int:
-        """What its weights take, and those of its knots."""
-        return int(self.W.nbytes) + (0 if self.knots is None else self.knots.grid.n_bytes)
+        """What its weights take, those of its knots, and in each pass the factor of a sum of its kernels."""
+        own = int(self.W.nbytes + self.cores.nbytes) + 2 * SINGLE * int(self.W.size)
+        return own + (0 if self.knots is None else self.knots.grid.n_bytes)
 
     @property
     def error(self) -> float:
-        r"""The most that an entry of a kernel is off, as a share of the largest.
+        r"""The most that an entry of a kernel loses to the basis, as a share of the largest.
 
         With φ_i = φ̃_i + r_i and ‖r_i‖² at most e times the largest squared length, <φ_i, φ_j> differs from
         <φ̃_i, φ̃_j> by <r_i, φ_j> + <φ_i, r_j> - <r_i, r_j>.

@@ -25,6 +25,8 @@ SMALL = 2_000_000
 # many samples: among knots, which tell the kernels exactly as well, and among the samples.
 KNOTTED, KNOTTED_RANKS = 1_000, 8
 MANY, RANKS = 4_000, 16
+# Groups whose bases are found side by side before what they take is counted.
+TOGETHER = 8
 # Kernels that column generation may hold at a time.
 WORKING = 256
 DTYPES = ("auto", "float32", "float64")
@@ -55,7 +57,7 @@ def store(
     ``in_memory`` says that the matrices exist already: then float64 keeps references and copies nothing.
     ``lazy`` asks for kernels to be made again for every pass, whatever would fit: few of them, a working set,
     are going to be held. ``for_many`` says that many problems are going to be solved: then a basis is second
-    choice, for each solution on it takes a pass over the kernels as they are. ``shared`` says that several
+    choice, for what is packed once is read faster. ``shared`` says that several
     problems are going to be solved on them side by side. With ``defer`` matrices from outside may be checked
     beside the work, until the stack is told to settle; not in float64, where the last digit counts and the
     two triangles of a matrix that is symmetric up to rounding are two matrices.
@@ -93,7 +95,8 @@ def store(
             defer=defer,
         )
     if rounded and dtype == "auto" and not (for_many and chosen):
-        rest, bases = _split(rest, n_samples, n_threads)
+        room = limit - lazy_bytes(n_samples, n_kernels, SINGLE)
+        rest, bases = _split(rest, n_samples, room, n_threads)
     if not bases:
         if chosen is not None:
             if defer and not shared and rounded:
@@ -133,8 +136,24 @@ def _working(n_samples: int, n_kernels: int, wanted: str, limit: int) -> str:
     raise MemoryError(_refusal(n_samples, n_kernels, wanted, limit))
 
 
-def _split(sources: list[Source], n_samples: int, n_threads: int) -> tuple[list[Source], list[Basis]]:
-    """Return the sources without a small basis, and the bases of the others."""
+def _split(
+    sources: list[Source], n_samples: int, room: int, n_threads: int
+) -> tuple[list[Source], list[Basis]]:
+    """Return the sources without a small basis, and the bases of the others, as long as there is room."""
+    rest, bases = list[Source](), list[Basis]()
+    for start in range(0, len(sources), TOGETHER):
+        some = sources[start : start + TOGETHER]
+        found = _bases(some, n_samples, n_threads) if room > 0 else [None] * len(some)
+        for source, basis in zip(some, found, strict=True):
+            room -= 0 if basis is None else basis.n_bytes
+            if basis is None or room < 0:
+                rest.append(source)
+            else:
+                bases.append(basis)
+    return rest, bases
+
+
+def _bases(sources: list[Source], n_samples: int, n_threads: int) -> list[Basis | None]:
     found: dict[int, Basis | None] = {}
 
     def look(share: Sequence[int]) -> None:
@@ -142,9 +161,7 @@ def _split(sources: list[Source], n_samples: int, n_threads: int) -> tuple[list[
             found[place] = _basis(sources[place], n_samples)
 
     shared_out(look, range(len(sources)), n_threads)
-    bases = [found[place] for place in range(len(sources))]
-    rest = [source for source, basis in zip(sources, bases, strict=True) if basis is None]
-    return rest, [basis for basis in bases if basis is not None]
+    return [found[place] for place in range(len(sources))]
 
 
 def _basis(source: Source, n_samples: int) -> Basis | None:

@@ -20,6 +20,8 @@ ORDER = 32
 LENGTH = 4.0 * (DOUBLE * np.sqrt(float(factorial(ORDER))) / (2.0 * CRAMER)) ** (1.0 / ORDER)
 # Weights of Chebyshev points add up to 3.2 in size; where rounding has moved knots that lie close, to more.
 STEEP = 5.0
+# Nearer to each other, by half a panel, than this, products of differences may leave the range of double.
+NEAREST = 1e-200
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ class _Panel:
         hits, places = np.nonzero(apart == 0.0)
         weights[hits] = 0.0
         weights[hits, places] = 1.0
+        if min(_least(apart), _least(between)) < NEAREST:
+            weights[:] = np.inf  # as steep as can be
         mine = slice(first, first + ORDER)
         return cls(knots, weights, float(half), float(np.abs(product).max()), mine)
 
@@ -140,6 +144,11 @@ class _Panel:
         """How much larger than at the knots a function may seem; infinite where knots coincide."""
         gain = float(np.abs(self.weights).sum(axis=1).max())
         return gain if np.isfinite(gain) else np.inf
+
+
+def _least(differences: Matrix) -> float:
+    """Return the least size of those that are not zero."""
+    return float(np.min(np.abs(differences), where=differences != 0.0, initial=np.inf))
 
 
 def _starts(values: Vector, bend: float) -> Indices:

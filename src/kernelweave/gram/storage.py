@@ -19,7 +19,7 @@ class Storage:
     """How the kernels were held while the weights were learnt, and the most any of them lost by it.
 
     ``error`` is the most that an entry lost to a basis, as a share of the largest, or its rounding in
-    float32. It is the error of the kernels the solver walked on; certificates speak of those that were given.
+    float32, before they are added up. Certificates speak of the kernels that were given.
     """
 
     how: str
