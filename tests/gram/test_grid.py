@@ -9,20 +9,21 @@ RNG = np.random.default_rng(11)
 N = 700
 
 
-def beside_a_knot_at_zero():
-    """A panel of which one knot is zero, and samples so near to it that their distance has few digits."""
+def beside_a_knot_at_zero(near):
+    """A panel of which one knot is zero, and a sample so near that products leave the range of double."""
     points = -np.cos((2 * np.arange(ORDER) + 1) * np.pi / (2 * ORDER))
     for point in points:
         ends = np.array([0.0, 2.0]) - (1.0 + point)
         half = 0.5 * (ends[1] - ends[0])
         if (ends[0] + half * (1.0 + points) == 0.0).any():
-            near = [1e-290, 1e-305, 1e-308, 1e-312, 1e-316, 5e-324]
-            return np.concatenate([ends, RNG.uniform(*ends, size=N - 8), near])
+            return np.concatenate([ends, RNG.uniform(*ends, size=N - 3), [near]])
     raise AssertionError("no panel has a knot at zero")
 
 
 COLUMNS = {
-    "beside a knot": beside_a_knot_at_zero(),
+    "beside a knot": beside_a_knot_at_zero(1e-290),
+    "nearer to a knot": beside_a_knot_at_zero(1e-308),
+    "nearest to a knot": beside_a_knot_at_zero(1e-312),
     "normal": RNG.normal(size=N),
     "heavy tails": RNG.standard_cauchy(size=N),
     "one far outlier": np.append(RNG.normal(size=N - 1), 1e6),
