@@ -119,7 +119,7 @@ class Bulk(Source):
 
     @abstractmethod
     def pack_all(self, shifts: Matrix, packed: AnyArray, n_threads: int, even: Matrix | None = None) -> None:
-        """Write the shifted lower triangles of its kernels, after checking them; and their sum."""
+        """Write the shifted lower triangles of its kernels, after checking them; to ``even``, their sum."""
 
     @abstractmethod
     def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
