@@ -58,9 +58,9 @@ def store(
     ``lazy`` asks for kernels to be made again for every pass, whatever would fit: few of them, a working set,
     are going to be held. ``for_many`` says that many problems are going to be solved: then a basis is second
     choice, and only for its memory; it takes about as long as what is packed once. ``shared`` says that
-    several problems are going to be solved on them side by side. With ``defer`` matrices from outside may be checked
-    beside the work, until the stack is told to settle; not in float64, where the last digit counts and the
-    two triangles of a matrix that is symmetric up to rounding are two matrices.
+    several problems are going to be solved on them side by side. With ``defer`` matrices from outside may be
+    checked beside the work, until the stack is told to settle; not in float64, where the last digit counts
+    and the two triangles of a matrix that is symmetric up to rounding are two matrices.
     """
     wanted, limit = wish(n_samples, n_kernels, tol, dtype), budget(memory_limit)
     how: dict[str, Any] = {"centre": centre, "n_threads": n_threads}
