@@ -110,13 +110,13 @@ void squared_distances(Input<double, 2> X, Input<double, 2> Z, Output<double, 2>
 }
 
 template <class T>
-void combine(Input<T, 2> packed, Input<double, 1> eta, Output<T, 2> out, int n_threads) {
+void combine(Input<T, 2> packed, Input<double, 1> eta, Output<T, 2> out, int n_threads, double keep) {
     const std::size_t n = out.shape(0);
     require(out.shape(1) == n, "combine: out must be square");
     require(packed.shape(1) == kw::triangle(n), "combine: packed rows must hold n(n+1)/2 entries");
     require(eta.shape(0) == packed.shape(0), "combine: one weight per kernel is needed");
     nb::gil_scoped_release release;
-    kw::combine<T>(packed.data(), packed.shape(0), n, eta.data(), out.data(), n_threads);
+    kw::combine<T>(packed.data(), packed.shape(0), n, eta.data(), out.data(), n_threads, keep);
 }
 
 template <class T>
@@ -309,7 +309,7 @@ void bind(nb::module_& m) {
     m.def("pack", &pack<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("shift").noconvert(),
           nb::arg("out").noconvert());
     m.def("combine", &combine<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+          nb::arg("out").noconvert(), nb::arg("n_threads") = 1, nb::arg("keep") = 0.0);
     m.def("take", &take<T>, nb::arg("packed").noconvert(), nb::arg("chosen"), nb::arg("out").noconvert(),
           nb::arg("n_threads") = 1);
     m.def("mirror", &mirror<T>, nb::arg("K").noconvert(), nb::arg("n_threads") = 1);

@@ -188,11 +188,16 @@ void add_images(const double* K, std::size_t stride, std::size_t start, std::siz
 }
 
 template <class T>
-void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads) {
+void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads,
+             double keep) {
     const WeightedSum<T> sum(matrices(packed, n_kernels, n), eta);
     parallel_for(pieces(n, kPiece), n_threads, [&](std::size_t piece) {
         double acc[kPiece] = {};
         const std::size_t start = piece * kPiece, stop = std::min(triangle(n), start + kPiece);
+        if (keep != 0.0)
+            visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
+                for (std::size_t j = 0; j < length; ++j) acc[place + j] = keep * out[i * n + column + j];
+            });
         sum.add(acc, start, stop - start, stop < triangle(n) ? stop : start);
         visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
             for (std::size_t j = 0; j < length; ++j) out[i * n + column + j] = static_cast<T>(acc[place + j]);
@@ -298,8 +303,8 @@ template void mirror<float>(float*, std::size_t, int);
 template void mirror<double>(double*, std::size_t, int);
 template void take<float>(const float*, std::size_t, std::size_t, const std::size_t*, std::size_t, float*, int);
 template void take<double>(const double*, std::size_t, std::size_t, const std::size_t*, std::size_t, double*, int);
-template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);
-template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int);
+template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int, double);
+template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int, double);
 template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, const std::uint8_t*,
                             double*, int);
 template void images<double>(const double*, std::size_t, std::size_t, const double*, std::size_t,

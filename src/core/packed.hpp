@@ -18,9 +18,11 @@ void touch(T* fresh, std::size_t size, int n_threads);
 template <class T>
 void pack(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* shift, T* out);
 
-// K(eta) = sum_m eta_m K_m as a full symmetric matrix, added up in double and rounded to the precision of the storage.
+// out = keep out + sum_m eta_m K_m as a full symmetric matrix, added up in double and rounded to the precision of the
+// storage. Where keep is 0 what out holds is not read.
 template <class T>
-void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads);
+void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads,
+             double keep = 0.0);
 
 // The rows and columns `chosen`, in ascending order, of every matrix, which are `stride` apart.
 template <class T>

@@ -6,8 +6,9 @@
 #include <exception>
 #include <mutex>
 #include <system_error>
-#include <thread>
 #include <vector>
+
+#include "elsewhere.hpp"
 
 namespace kernelweave {
 
@@ -44,7 +45,7 @@ void parallel_for(std::size_t n_tasks, int n_threads, const Task& task) {
             next.store(n_tasks);
         }
     };
-    std::vector<std::thread> crew;
+    std::vector<Elsewhere> crew;
     crew.reserve(workers);
     try {
         for (std::size_t w = 1; w < workers && w < n_tasks; ++w) crew.emplace_back(work);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <system_error>
+#include <thread>
 
 #include "admit.hpp"
 #include "dispatch.hpp"
@@ -38,7 +39,7 @@ UpperSums::UpperSums(Matrices K, std::size_t n, const double* probes, int n_thre
     for (auto& row : taken_) row = false;
     if (n_threads < 2) return;
     try {
-        helper_ = std::thread([this] { help(); });
+        helper_ = Elsewhere([this] { help(); });
     } catch (const std::system_error&) {
         // The system has no more threads to give: `finish` does it all.
     }

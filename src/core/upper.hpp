@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <cstddef>
-#include <thread>
 #include <vector>
 
+#include "elsewhere.hpp"
 #include "given.hpp"
 
 namespace kernelweave {
@@ -43,7 +43,7 @@ private:
     std::vector<std::atomic<bool>> taken_;  // rows, by whoever adds them up
     std::atomic<std::size_t> next_{0};      // all rows before are taken
     std::atomic<bool> wanted_{false}, stopped_{false};
-    std::thread helper_;
+    Elsewhere helper_;
 };
 
 }  // namespace kernelweave

@@ -206,8 +206,8 @@ def _attained(result: Result, problem: Problem) -> Result:
     machine, bank = result.machine, problem.bank
     if np.all(machine.stretch == 1.0):
         return result
-    K = None if result.visited is None else result.visited.K
-    K = bank.combine(result.eta) if K is None else K
+    total = None if result.visited is None else result.visited.total
+    K = bank.combine(result.eta) if total is None else total.K
     f, coef = machine.stretch * (K @ machine.coef), machine.stretch * machine.coef
     return replace(result, machine=problem.learner.measure(f, coef, problem.y, problem.weight))
 

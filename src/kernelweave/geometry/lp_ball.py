@@ -71,10 +71,10 @@ class LpBall(Geometry):
         if self.p == np.inf:  # the sum of kernels: rounding below zero removes none
             return np.where(h >= -FEASIBILITY_SLACK * np.abs(h).max(), 1.0, 0.0)
         if top <= 0.0:
-            return self._scaled(np.where(h == 0.0, 1.0, 0.0))
+            return self.scaled(np.where(h == 0.0, 1.0, 0.0))
         if self.p == 1.0:
             return _capped.fill(h, 1.0)
-        return self._scaled(np.maximum(h / top, 0.0) ** (1.0 / (self.p - 1.0)))
+        return self.scaled(np.maximum(h / top, 0.0) ** (1.0 / (self.p - 1.0)))
 
     def start(self, n_kernels: int) -> Vector:
         return np.full(n_kernels, float(n_kernels) ** (-1.0 / self.p))
@@ -86,7 +86,7 @@ class LpBall(Geometry):
         if p == 1.0:
             return _capped.project_at_most(z, 1.0)
         if p == 2.0:
-            return self._scaled(positive)
+            return self.scaled(positive)
         if p == np.inf:
             return np.minimum(positive, 1.0)
         positive[positive < VANISHING * positive.max()] = 0.0  # their powers would underflow
@@ -103,7 +103,7 @@ class LpBall(Geometry):
         # At the dual norm of z the powers multiplier x^(p-1) = z alone are small enough.
         multiplier = increasing_root(shortage, 0.0, self.conjugate(z))
         positive[positive > 0.0] = shrink(w, multiplier, p)
-        return self._scaled(positive)
+        return self.scaled(positive)
 
     def reweight(self, norms: Vector) -> Vector:
         top = float(norms.max())
@@ -111,7 +111,7 @@ class LpBall(Geometry):
             return self.start(len(norms))
         if self.p == 1.0:
             return _capped.share(norms, 1.0)
-        return self._scaled((norms / top) ** (2.0 / (self.p + 1.0)))
+        return self.scaled((norms / top) ** (2.0 / (self.p + 1.0)))
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         if self.p == np.inf:  # energies are never negative, whatever the model says far from eta
@@ -157,7 +157,7 @@ class LpBall(Geometry):
         bend = np.diag((self.p - 1.0) * multipliers[0] * slope / x)
         return Boundary(np.zeros_like(x), np.array([excess]), slope[None, :], bend)
 
-    def _scaled(self, eta: Vector) -> Vector:
+    def scaled(self, eta: Vector) -> Vector:
         """Scale to the sphere; zero stays zero."""
         return eta / (_norm(eta, self.p) or 1.0)
 

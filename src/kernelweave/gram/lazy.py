@@ -12,9 +12,10 @@ from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.adding import AddingGrams
 from kernelweave.gram.packed import PackedGrams, product
-from kernelweave.gram.rounding import of_image
+from kernelweave.gram.rounding import of_image, of_kernels
 from kernelweave.gram.scratch import lease
 from kernelweave.gram.source import Bulk, Source, centring, diagonals, in_bulk, largest_entries, renumbered
+from kernelweave.gram.sums import Sum
 
 # Entries are summed as they are, before centring: where they have a large part in common, and samples come
 # class by class, partial sums outgrow the whole, and rounding with them; so many times per sample.
@@ -67,6 +68,12 @@ class LazyGrams(AddingGrams):
         return largest_entries(self.sources, self.n_kernels, self.n_threads)
 
     @cached_property
+    def _roots(self) -> Matrix:
+        """Those of the diagonals, centred, which bound all other entries."""
+        found = diagonals(self.sources, self.n_kernels, self.n_samples, self.n_threads)
+        return np.sqrt(np.maximum(found - 2.0 * self.shifts, 0.0))
+
+    @cached_property
     def _bulk(self) -> list[Bulk]:
         """The source that does whole passes itself; it is alone, for it holds every kernel."""
         return in_bulk(self.sources)[1]
@@ -116,6 +123,11 @@ class LazyGrams(AddingGrams):
         bulk[0].combine_all(eta, eta @ self.shifts, K, self.n_threads)
         return K
 
+    def move(self, K: AnyArray, keep: float, change: Vector) -> bool:
+        for one in self._bulk:
+            one.combine_all(change, change @ self.shifts, K, self.n_threads, keep)
+        return bool(self._bulk)
+
     def images(self, coef: AnyArray) -> AnyArray:
         return self._centred_images(coef, None)
 
@@ -161,16 +173,18 @@ class LazyGrams(AddingGrams):
             out += share
         return out
 
-    def image_near(self, eta: Vector, coef: AnyArray, K: AnyArray) -> tuple[AnyArray, AnyArray] | None:  # noqa: ARG002
+    def image_near(self, total: Sum, coef: AnyArray) -> tuple[AnyArray, AnyArray] | None:  # noqa: ARG002
         return None
 
     def image_within(
-        self, eta: Vector, coef: AnyArray, K: AnyArray | None = None
+        self, eta: Vector, coef: AnyArray, total: Sum | None = None
     ) -> tuple[AnyArray, AnyArray]:
-        if K is None or not self.is_rounded or not self._bulk:
+        if total is None or not self.is_rounded or not self._bulk:
             return self.image(eta, coef), np.zeros(coef.shape)
-        image, sizes = product(K, coef, self.n_threads)  # nothing but the sum was rounded, once
-        return image, of_image(sizes, np.ones(1), coef)
+        # Nothing but the sum was rounded: once, and where it was made of others so were they.
+        image, sizes = product(total.K, coef, self.n_threads)
+        reach = of_image(sizes, np.ones(1), coef)
+        return image, reach + of_kernels(self._roots, total.carried, coef) if total.n_moves else reach
 
     def energy_errors(self, coef: AnyArray) -> Vector:  # noqa: ARG002 - energies are those of the entries
         return np.zeros(self.n_kernels)

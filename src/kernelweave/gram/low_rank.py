@@ -16,6 +16,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.adding import AddingGrams
 from kernelweave.gram.basis import Basis
 from kernelweave.gram.source import reference_samples
+from kernelweave.gram.sums import Sum
 
 # Rows of the combined matrix that are made at a time: few enough for the threads to end together.
 STEP = 128
@@ -139,14 +140,14 @@ class LowRankGrams(AddingGrams):
         self._each(fill)
         return out
 
-    def image_near(self, eta: Vector, coef: AnyArray, K: AnyArray) -> tuple[AnyArray, AnyArray] | None:  # noqa: ARG002
+    def image_near(self, total: Sum, coef: AnyArray) -> tuple[AnyArray, AnyArray] | None:  # noqa: ARG002
         return None
 
     def image_within(
         self,
         eta: Vector,
         coef: AnyArray,
-        K: AnyArray | None = None,  # noqa: ARG002 - its kernels were told by few samples before they were added up
+        total: Sum | None = None,  # noqa: ARG002 - its kernels were told by few samples before they were added up
     ) -> tuple[AnyArray, AnyArray]:
         if any(basis.knots is None for basis in self.bases):
             return np.full(coef.shape, np.nan), np.full(coef.shape, np.inf)

@@ -13,6 +13,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.rounding import of_arithmetic, of_energies, of_image, of_sum
 from kernelweave.gram.scratch import lease
 from kernelweave.gram.source import Source, centring, diagonals, in_bulk
+from kernelweave.gram.sums import Sum
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,10 @@ class PackedGrams:
             _core.combine(self.packed, np.ascontiguousarray(eta), K, self.n_threads)
         return K
 
+    def move(self, K: AnyArray, keep: float, change: Vector) -> bool:
+        _core.combine(self.packed, change, K, self.n_threads, keep)
+        return True
+
     def subset(self, which: Indices) -> PackedGrams:
         """Return these kernels alone, in this order."""
         parts = {part: getattr(self, part)[which] for part in ("packed", "shifts", "sizes", "roots")}
@@ -138,17 +143,17 @@ class PackedGrams:
         _core.images(self.packed, columns, out, self.n_threads, where)
         return out.reshape(self.n_kernels, *coef.shape)
 
-    def image_near(self, eta: Vector, coef: AnyArray, K: AnyArray) -> tuple[AnyArray, AnyArray] | None:
+    def image_near(self, total: Sum, coef: AnyArray) -> tuple[AnyArray, AnyArray] | None:
         if not self.is_rounded:
             return None
-        image, sizes = product(K, coef, self.n_threads)
-        return image, of_sum(sizes, self.roots, eta, coef)
+        image, sizes = product(total.K, coef, self.n_threads)
+        return image, of_sum(sizes, self.roots, total.eta + total.carried, coef)
 
     def image_within(
         self,
         eta: Vector,
         coef: AnyArray,
-        K: AnyArray | None = None,  # noqa: ARG002 - its kernels were rounded before they were added up
+        total: Sum | None = None,  # noqa: ARG002 - its kernels were rounded before they were added up
     ) -> tuple[AnyArray, AnyArray]:
         if not self.is_rounded:
             return np.tensordot(eta, self.images(coef), axes=1), np.zeros(coef.shape)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+
+if TYPE_CHECKING:
+    from kernelweave.gram.sums import Sum
 
 
 class GramStack(Protocol):
@@ -68,6 +71,16 @@ def images_at(stack: GramStack, coef: AnyArray, where: AnyArray) -> AnyArray:
     return stack.images(coef) if look is None else look(coef, where)
 
 
+def move(stack: GramStack, K: AnyArray, keep: float, change: Vector) -> bool:
+    """Set K, an answer of `combine`, to keep K + Σ change_m K_m, and read no kernel without change.
+
+    Stacks that can have a verb of this name. Returns False, and leaves K alone, where that is no less work
+    than `combine`.
+    """
+    follow: Callable[[AnyArray, float, Vector], bool] | None = getattr(stack, "move", None)
+    return follow is not None and follow(K, keep, change)
+
+
 @runtime_checkable
 class Subsets(Protocol):
     """A stack that can bring some of its kernels into memory."""
@@ -103,19 +116,19 @@ class StoredStack(GramStack, Samples, Protocol):
 class KnowsRounding(Protocol):
     """A stack that can tell what rounding in storage did to its products."""
 
-    def image_near(self, eta: Vector, coef: AnyArray, K: AnyArray) -> tuple[AnyArray, AnyArray] | None:
-        """Return the same as `image_within` from K = K(eta) alone, where it takes less than that; or None.
+    def image_near(self, total: Sum, coef: AnyArray) -> tuple[AnyArray, AnyArray] | None:
+        """Return the same as `image_within` from the sum alone, where it takes less than that; or None.
 
         The originals' may be further away than a pass over the kernels would tell.
         """
         ...
 
     def image_within(
-        self, eta: Vector, coef: AnyArray, K: AnyArray | None = None
+        self, eta: Vector, coef: AnyArray, total: Sum | None = None
     ) -> tuple[AnyArray, AnyArray]:
         """Return K(eta) V, summed in double precision, and for every entry how far the originals' may be.
 
-        ``K`` is the answer of `combine` to these weights, if it is at hand.
+        ``total`` is the sum at these weights, if it is at hand.
         """
         ...
 

@@ -25,15 +25,22 @@ def of_image(sizes: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
     return np.asarray(SINGLE / (1.0 - SINGLE) * sizes + SMALLEST * eta.sum() * np.abs(coef).sum(axis=0))
 
 
-def of_sum(sizes: AnyArray, roots: Matrix, eta: Vector, coef: AnyArray) -> AnyArray:
-    r"""Bound what rounding to float32 changes in K(eta) V, given sizes = |K(eta)| |V| of their sum.
+def of_kernels(roots: Matrix, eta: Vector, coef: AnyArray) -> AnyArray:
+    r"""Bound what rounding kernels to float32 changes in K(eta) V: no entries of theirs are looked at.
 
-    Entry (i, j) of a kernel moves by at most u |K_ij| ≤ u d_i d_j, with d² its diagonal, and that of their
-    sum once more: no entries of single kernels are looked at.
+    Entry (i, j) of a kernel moves by at most u |K_ij| ≤ u d_i d_j, with d² its diagonal.
     """
     size = np.abs(coef.reshape(coef.shape[0], -1))
     moved = SINGLE * (roots.T @ (eta[:, None] * (roots @ size))) + SMALLEST * eta.sum() * size.sum(axis=0)
-    return np.asarray(of_image(sizes, np.ones(1), coef) + moved.reshape(coef.shape))
+    return np.asarray(moved.reshape(coef.shape))
+
+
+def of_sum(sizes: AnyArray, roots: Matrix, eta: Vector, coef: AnyArray) -> AnyArray:
+    r"""Bound what rounding to float32 changes in K(eta) V, given sizes = |K(eta)| |V| of their sum.
+
+    Every kernel is rounded, and their sum once more.
+    """
+    return np.asarray(of_image(sizes, np.ones(1), coef) + of_kernels(roots, eta, coef))
 
 
 def of_energies(roots: Matrix, coef: AnyArray) -> Vector:

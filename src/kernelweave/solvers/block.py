@@ -10,6 +10,7 @@ import numpy as np
 from kernelweave._typing import Vector
 from kernelweave.geometry.protocol import Reweights
 from kernelweave.solvers.base import Solver
+from kernelweave.solvers.moves import Scales, mostly
 from kernelweave.solvers.problem import Ahead, Walk
 
 # Share of the geometry's own start in a start that has zeros.
@@ -18,6 +19,7 @@ STIR = 0.1
 ROUNDS, SETTLED = 3, 0.02
 # It is asked as long as this share of the gap at most is left after its steps.
 LED = 0.25
+BEHIND, BEHIND_TOL = 0.02, 0.1
 # Energies are not believed to grow or fall by more than this in a step.
 CHANGE = 100.0
 
@@ -66,6 +68,7 @@ class BlockDescent(Solver):
         if not eta.all():  # the closed form leaves zeros where they are
             eta = (1.0 - STIR) * eta + STIR * geometry.start(len(eta))
         before, gap = np.inf, np.inf
+        scales = isinstance(geometry, Scales)
         while True:
             point = walk.visit(eta)
             if walk.finished:
@@ -78,6 +81,8 @@ class BlockDescent(Solver):
             else:
                 eta = _steps_ahead(walk.ahead, geometry, eta, point.h, relaxation)
             before, gap = point.upper, walk.certificate.relative_gap
+            if scales:
+                eta = mostly(geometry, point.eta, eta, np.sqrt(max(BEHIND * gap, BEHIND_TOL*walk.tol)))
 
 
 def _step(geometry: Reweights, eta: Vector, h: Vector, relaxation: float) -> Vector:

@@ -14,6 +14,7 @@ from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.fenchel import fenchel_young_gap
 from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import GramStack, images_at
+from kernelweave.gram.sums import summed
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.protocol import Learner
 from kernelweave.solvers.bounds import DualPoint, LowerBound
@@ -70,8 +71,7 @@ class Walk:
         self._progress, self._images = progress, images
         self._coef = warm
         self._known = known
-        K = None if known is None else known.hand_over()
-        self._K = None if known is None or K is None else (known.point.eta, K)
+        self._total = None if known is None else known.hand_over()
         self._start = time.perf_counter()
 
     @property
@@ -120,11 +120,12 @@ class Walk:
 
     def matrix(self, eta: Vector) -> AnyArray:
         """Return K(eta). Only the last one is kept: it is the largest thing a walk holds."""
-        if self._K is None or not np.array_equal(self._K[0], eta):
-            out = None if self._K is None else self._K[1]
-            self._K = None  # what is being overwritten is no sum of anything
-            self._K = (eta, self.problem.bank.combine(eta, out))
-        return self._K[1]
+        before, bank = self._total, self.problem.bank
+        if before is None or not np.array_equal(before.eta, eta):
+            self._total = None  # what is being overwritten is no sum of anything
+            self._total = summed(bank, eta) if before is None else before.at(bank, eta)
+        assert self._total is not None
+        return self._total.K
 
     def visit(self, eta: Vector, inner_tol: float | None = None) -> Point:
         """Solve the machine at eta and account for it."""
@@ -189,9 +190,9 @@ class Walk:
         )
 
     def _visited(self, point: Point) -> Visited | None:
-        if self._K is None or not np.array_equal(self._K[0], point.eta):
+        if self._total is None or not np.array_equal(self._total.eta, point.eta):
             return None
-        return Visited(point, self._K[1])
+        return Visited(point, self._total)
 
 
 def energies(coef: AnyArray, images: AnyArray) -> Vector:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.gram.sums import Sum
 from kernelweave.learners.machine import Machine
 from kernelweave.solvers.bounds import DualPoint
 from kernelweave.solvers.certificate import Certificate
@@ -44,15 +45,15 @@ class Point:
 
 @dataclass
 class Visited:
-    """A point and K(eta) there: no machine need be solved for it again, whatever the geometry."""
+    """A point and the sum of the kernels there: no machine need be solved for it again, whatever the geometry."""
 
     point: Point
-    K: AnyArray | None = field(repr=False)
+    total: Sum | None = field(repr=False)
 
-    def hand_over(self) -> AnyArray | None:
-        """Return K(eta) to whom may overwrite it; who asks later gets None."""
-        K, self.K = self.K, None
-        return K
+    def hand_over(self) -> Sum | None:
+        """Return the sum to whom may overwrite it; who asks later gets None."""
+        total, self.total = self.total, None
+        return total
 
 
 @dataclass(frozen=True)
