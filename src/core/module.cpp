@@ -151,6 +151,13 @@ void image(Input<float, 2> packed, Input<double, 1> eta, Input<double, 2> V, Out
               n_threads);
 }
 
+void lengths(Input<float, 2> K, Output<double, 1> out, int n_threads) {
+    const std::size_t n = out.shape(0);
+    require(K.shape(0) == n && K.shape(1) == n, "lengths: K must be square, with one row per entry of out");
+    nb::gil_scoped_release release;
+    kw::lengths(K.data(), n, out.data(), n_threads);
+}
+
 void product(Input<float, 2> K, Input<double, 2> V, Output<double, 2> out, Output<double, 2> sizes, int n_threads) {
     const std::size_t n = V.shape(1);
     require(K.shape(0) == n && K.shape(1) == n, "product: K must be square, with one row per column of V");
@@ -337,6 +344,7 @@ NB_MODULE(_core, m) {
           nb::arg("g").noconvert(), nb::arg("tolerance"), nb::arg("max_iterations"));
     m.def("image", &image, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"), nb::arg("out").noconvert(),
           nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
+    m.def("lengths", &lengths, nb::arg("K").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("product", &product, nb::arg("K").noconvert(), nb::arg("V").noconvert(), nb::arg("out").noconvert(),
           nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
     m.def("add_images", &add_images, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),

@@ -44,6 +44,12 @@ KERNELWEAVE_CLONES double dot_and_size_row(const float* row, const double* v, st
     return sum;
 }
 
+KERNELWEAVE_CLONES double square_row(const float* row, std::size_t length) {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < length; ++j) sum += static_cast<double>(row[j]) * static_cast<double>(row[j]);
+    return sum;
+}
+
 template <class T>
 std::vector<const T*> matrices(const T* packed, std::size_t n_kernels, std::size_t n) {
     std::vector<const T*> found(n_kernels);
@@ -255,6 +261,14 @@ void product(const float* K, std::size_t n, const double* V, std::size_t n_colum
         for (std::size_t i = task * kRows; i < std::min(n, (task + 1) * kRows); ++i)
             for (std::size_t c = 0; c < n_columns; ++c)
                 out[c * n + i] = dot_and_size_row(K + i * n, V + c * n, n, sizes[c * n + i]);
+    });
+}
+
+void lengths(const float* K, std::size_t n, double* out, int n_threads) {
+    constexpr std::size_t kRows = 64;
+    parallel_for((n + kRows - 1) / kRows, n_threads, [&](std::size_t task) {
+        for (std::size_t i = task * kRows; i < std::min(n, (task + 1) * kRows); ++i)
+            out[i] = std::sqrt(square_row(K + i * n, n));
     });
 }
 

@@ -47,6 +47,9 @@ void image(const float* packed, std::size_t n_kernels, std::size_t n, const doub
 void product(const float* K, std::size_t n, const double* V, std::size_t n_columns, double* out, double* sizes,
              int n_threads);
 
+// out[i] = the Euclidean length of row i of K, in double.
+void lengths(const float* K, std::size_t n, double* out, int n_threads);
+
 // out[m, :, c] = K_m V[:, c] for V of shape (n, n_columns), all in double. With `where`, of the shape of V, only
 // entries it marks are worked out, the others are 0; V has to be 0 there.
 template <class T>

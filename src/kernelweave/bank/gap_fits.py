@@ -105,7 +105,7 @@ def _fit_matrices(bank: PrecomputedBank, X: Any) -> Any:
     given = as_matrices(X)
     names = tuple(f"kernel {m}" for m in range(len(given)))
     if all(_is_whole(K) for K in given):
-        fitted = bank.fit(X)
+        fitted = bank.fit_matrices(given)
         members, places = np.arange(len(given)), np.arange(fitted.n_samples)
         _require_two(places, "0")
         group = Group(members, places, fitted, MatrixReader(members, places, places.size))

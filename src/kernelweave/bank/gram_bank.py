@@ -15,7 +15,7 @@ from kernelweave.bank.cross import combined
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.gram import DefersChecks, GramStack, KnowsRounding, LazyGrams, StoredStack, Subsets, store
-from kernelweave.gram.protocol import images_at, move
+from kernelweave.gram.protocol import Moves, images_at
 from kernelweave.gram.sums import Sum
 
 
@@ -118,8 +118,17 @@ class GramBank:
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         return self.stack.combine(eta, out)
 
-    def move(self, K: AnyArray, keep: float, change: Vector) -> bool:
-        return move(self.stack, K, keep, change)
+    @property
+    def moves(self) -> bool:
+        return self._moving is not None and self._moving.moves
+
+    @cached_property
+    def _moving(self) -> Moves | None:
+        return self.stack if isinstance(self.stack, Moves) else None
+
+    def move(self, K: AnyArray, keep: float, change: Vector) -> None:
+        assert self._moving is not None
+        self._moving.move(K, keep, change)
 
     def images(self, coef: AnyArray) -> AnyArray:
         return self.stack.images(coef)

@@ -63,7 +63,10 @@ class PrecomputedBank(Part):
 
     def fit(self, X: Any) -> FittedPrecomputed:
         """Hold on to the training matrices; check small ones now, large ones when they are first read."""
-        given = as_matrices(X)
+        return self.fit_matrices(as_matrices(X))
+
+    def fit_matrices(self, given: list[AnyArray]) -> FittedPrecomputed:
+        """Do the same with what `as_matrices` has made of them."""
         matrices = [np.asarray(K, dtype=np.float64) for K in given]
         for m, K in enumerate(matrices):
             check_square(K, f"Kernel {m}")

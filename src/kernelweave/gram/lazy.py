@@ -12,7 +12,7 @@ from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.adding import AddingGrams
 from kernelweave.gram.packed import PackedGrams, product
-from kernelweave.gram.rounding import of_image, of_kernels
+from kernelweave.gram.rounding import of_image
 from kernelweave.gram.scratch import lease
 from kernelweave.gram.source import Bulk, Source, centring, diagonals, in_bulk, largest_entries, renumbered
 from kernelweave.gram.sums import Sum
@@ -68,12 +68,6 @@ class LazyGrams(AddingGrams):
         return largest_entries(self.sources, self.n_kernels, self.n_threads)
 
     @cached_property
-    def _roots(self) -> Matrix:
-        """Those of the diagonals, centred, which bound all other entries."""
-        found = diagonals(self.sources, self.n_kernels, self.n_samples, self.n_threads)
-        return np.sqrt(np.maximum(found - 2.0 * self.shifts, 0.0))
-
-    @cached_property
     def _bulk(self) -> list[Bulk]:
         """The source that does whole passes itself; it is alone, for it holds every kernel."""
         return in_bulk(self.sources)[1]
@@ -123,10 +117,12 @@ class LazyGrams(AddingGrams):
         bulk[0].combine_all(eta, eta @ self.shifts, K, self.n_threads)
         return K
 
-    def move(self, K: AnyArray, keep: float, change: Vector) -> bool:
-        for one in self._bulk:
-            one.combine_all(change, change @ self.shifts, K, self.n_threads, keep)
+    @property
+    def moves(self) -> bool:
         return bool(self._bulk)
+
+    def move(self, K: AnyArray, keep: float, change: Vector) -> None:
+        self._bulk[0].combine_all(change, change @ self.shifts, K, self.n_threads, keep)
 
     def images(self, coef: AnyArray) -> AnyArray:
         return self._centred_images(coef, None)
@@ -183,8 +179,7 @@ class LazyGrams(AddingGrams):
             return self.image(eta, coef), np.zeros(coef.shape)
         # Nothing but the sum was rounded: once, and where it was made of others so were they.
         image, sizes = product(total.K, coef, self.n_threads)
-        reach = of_image(sizes, np.ones(1), coef)
-        return image, reach + of_kernels(self._roots, total.carried, coef) if total.n_moves else reach
+        return image, of_image(sizes, np.ones(1), coef) + total.carried_by(coef)
 
     def energy_errors(self, coef: AnyArray) -> Vector:  # noqa: ARG002 - energies are those of the entries
         return np.zeros(self.n_kernels)

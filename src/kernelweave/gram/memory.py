@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from functools import cache
 
 # Of what the system says is free; the rest is for everybody else.
 SHARE_OF_FREE = 0.8
@@ -68,10 +68,9 @@ def free_bytes() -> int:
 
 
 def _of_system() -> int:
-    table = _read("/proc/meminfo")
-    for line in table.splitlines():
-        if line.startswith("MemAvailable:"):  # counts what the page cache would give back
-            return int(line.split()[1]) * 1024
+    _, _, told = _read("/proc/meminfo").partition("MemAvailable:")  # counts what the page cache would give back
+    if told:
+        return int(told.split(maxsplit=1)[0]) * 1024
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -79,19 +78,28 @@ def _of_system() -> int:
 
 
 def _of_container() -> int:
-    for limit, used in (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        text, taken = _read(f"/sys/fs/cgroup/{limit}").strip(), _read(f"/sys/fs/cgroup/{used}").strip()
+    for limit, used in _accounts():
+        text, taken = _read(limit).strip(), _read(used).strip()
         if text.isdigit() and taken.isdigit():
             return max(int(text) - int(taken), 0)
     return UNKNOWN
 
 
+@cache
+def _accounts() -> tuple[tuple[str, str], ...]:
+    """Where the container tells its limit and what is taken of it: not everywhere, and nowhere else later."""
+    known = (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    )
+    pairs = [(f"/sys/fs/cgroup/{limit}", f"/sys/fs/cgroup/{used}") for limit, used in known]
+    return tuple(pair for pair in pairs if all(map(os.path.exists, pair)))
+
+
 def _read(path: str) -> str:
     try:
-        return Path(path).read_text()
+        with open(path, encoding="ascii") as file:  # noqa: PTH123 - for every fit
+            return file.read()
     except OSError:
         return ""
 

@@ -114,9 +114,12 @@ class PackedGrams:
             _core.combine(self.packed, np.ascontiguousarray(eta), K, self.n_threads)
         return K
 
-    def move(self, K: AnyArray, keep: float, change: Vector) -> bool:
-        _core.combine(self.packed, change, K, self.n_threads, keep)
+    @property
+    def moves(self) -> bool:
         return True
+
+    def move(self, K: AnyArray, keep: float, change: Vector) -> None:
+        _core.combine(self.packed, change, K, self.n_threads, keep)
 
     def subset(self, which: Indices) -> PackedGrams:
         """Return these kernels alone, in this order."""
@@ -147,7 +150,7 @@ class PackedGrams:
         if not self.is_rounded:
             return None
         image, sizes = product(total.K, coef, self.n_threads)
-        return image, of_sum(sizes, self.roots, total.eta + total.carried, coef)
+        return image, of_sum(sizes, self.roots, total.eta, coef) + total.carried_by(coef)
 
     def image_within(
         self,

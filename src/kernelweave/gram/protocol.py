@@ -71,14 +71,18 @@ def images_at(stack: GramStack, coef: AnyArray, where: AnyArray) -> AnyArray:
     return stack.images(coef) if look is None else look(coef, where)
 
 
-def move(stack: GramStack, K: AnyArray, keep: float, change: Vector) -> bool:
-    """Set K, an answer of `combine`, to keep K + Σ change_m K_m, and read no kernel without change.
+@runtime_checkable
+class Moves(Protocol):
+    """A stack whose sums may follow their weights."""
 
-    Stacks that can have a verb of this name. Returns False, and leaves K alone, where that is no less work
-    than `combine`.
-    """
-    follow: Callable[[AnyArray, float, Vector], bool] | None = getattr(stack, "move", None)
-    return follow is not None and follow(K, keep, change)
+    @property
+    def moves(self) -> bool:
+        """Whether that is less work than `combine`."""
+        ...
+
+    def move(self, K: AnyArray, keep: float, change: Vector) -> None:
+        """Set K, an answer of `combine`, to keep K + Σ change_m K_m, and read no kernel without change."""
+        ...
 
 
 @runtime_checkable

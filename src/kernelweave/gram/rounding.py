@@ -10,6 +10,8 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 DOUBLE, SINGLE = 2.0**-53, 2.0**-24
 # What an entry too small for float32 may lose.
 SMALLEST = 2.0**-150
+# How often a sum may have been rounded before.
+EARLIER = 4
 
 
 def of_arithmetic(sizes: Vector, n_samples: int) -> Vector:
@@ -25,22 +27,26 @@ def of_image(sizes: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
     return np.asarray(SINGLE / (1.0 - SINGLE) * sizes + SMALLEST * eta.sum() * np.abs(coef).sum(axis=0))
 
 
-def of_kernels(roots: Matrix, eta: Vector, coef: AnyArray) -> AnyArray:
-    r"""Bound what rounding kernels to float32 changes in K(eta) V: no entries of theirs are looked at.
-
-    Entry (i, j) of a kernel moves by at most u |K_ij| ≤ u d_i d_j, with d² its diagonal.
-    """
-    size = np.abs(coef.reshape(coef.shape[0], -1))
-    moved = SINGLE * (roots.T @ (eta[:, None] * (roots @ size))) + SMALLEST * eta.sum() * size.sum(axis=0)
-    return np.asarray(moved.reshape(coef.shape))
-
-
 def of_sum(sizes: AnyArray, roots: Matrix, eta: Vector, coef: AnyArray) -> AnyArray:
     r"""Bound what rounding to float32 changes in K(eta) V, given sizes = |K(eta)| |V| of their sum.
 
-    Every kernel is rounded, and their sum once more.
+    Entry (i, j) of a kernel moves by at most u |K_ij| ≤ u d_i d_j, with d² its diagonal, and that of their
+    sum once more: no entries of single kernels are looked at.
     """
-    return np.asarray(of_image(sizes, np.ones(1), coef) + of_kernels(roots, eta, coef))
+    size = np.abs(coef.reshape(coef.shape[0], -1))
+    moved = SINGLE * (roots.T @ (eta[:, None] * (roots @ size))) + SMALLEST * eta.sum() * size.sum(axis=0)
+    return np.asarray(of_image(sizes, np.ones(1), coef) + moved.reshape(coef.shape))
+
+
+def of_rows(carried: Vector, coef: AnyArray) -> AnyArray:
+    r"""Bound what earlier roundings change in K V that row i of K carries: u carried_i in Euclidean length.
+
+    Entries of a float32 row move by at most u |K_ij| each, which is u times its length; their part in K v is
+    no longer than that times ||v||.
+    """
+    columns = coef.reshape(coef.shape[0], -1)
+    moved = SINGLE * np.outer(carried, np.linalg.norm(columns, axis=0))
+    return np.asarray(moved + EARLIER * SMALLEST * np.abs(columns).sum(axis=0)).reshape(coef.shape)
 
 
 def of_energies(roots: Matrix, coef: AnyArray) -> Vector:

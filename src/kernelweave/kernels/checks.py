@@ -32,9 +32,12 @@ class Inspection:
 
     def __init__(self, diagonals: Matrix, tolerances: Vector) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not pass
-            shifted = diagonals + tolerances[:, None] * np.abs(diagonals).mean(axis=1)[:, None]
-            self._sound = (shifted >= 0.0).all(axis=1) & (shifted < np.inf).all(axis=1)
-            self.roots = np.sqrt(np.where(self._sound[:, None], shifted, 0.0)) * (1.0 + tolerances[:, None])
+            roots = diagonals + (tolerances * np.abs(diagonals).mean(axis=1))[:, None]
+            self._sound = (roots.min(axis=1) >= 0.0) & (roots.max(axis=1) < np.inf)
+            roots[~self._sound] = 0.0
+            np.sqrt(roots, out=roots)
+            roots *= 1.0 + tolerances[:, None]
+            self.roots = roots
             # Sums of n^2 entries carry this much rounding even when the matrix is exactly symmetric.
             n = diagonals.shape[1]
             self._rounding = 8.0 * n**1.5 * np.finfo(np.float64).eps * diagonals.max(axis=1)

@@ -19,7 +19,9 @@ STIR = 0.1
 ROUNDS, SETTLED = 3, 0.02
 # It is asked as long as this share of the gap at most is left after its steps.
 LED = 0.25
-BEHIND, BEHIND_TOL = 0.02, 0.1
+# Steps may be off by the square root of this share of the gap, if that leaves kernels behind: of no more of it
+# than the last of these, and of the tolerance always. What is off in the weights counts squared in the gap.
+OFF, OFF_TOL, OFF_MOST = 0.02, 0.1, 2e-3
 # Energies are not believed to grow or fall by more than this in a step.
 CHANGE = 100.0
 
@@ -82,7 +84,8 @@ class BlockDescent(Solver):
                 eta = _steps_ahead(walk.ahead, geometry, eta, point.h, relaxation)
             before, gap = point.upper, walk.certificate.relative_gap
             if scales:
-                eta = mostly(geometry, point.eta, eta, np.sqrt(max(BEHIND * gap, BEHIND_TOL*walk.tol)))
+                off = np.clip(OFF * gap if walk.ahead is None else 0.0, OFF_TOL * walk.tol, OFF_MOST)
+                eta = mostly(geometry, point.eta, eta, float(np.sqrt(off)))
 
 
 def _step(geometry: Reweights, eta: Vector, h: Vector, relaxation: float) -> Vector:

@@ -11,7 +11,7 @@ from kernelweave._typing import Vector
 # Rounds of choosing what stays behind and the multiple it stays at.
 ROUNDS = 3
 # A step that leaves fewer kernels behind than this is taken whole.
-BEHIND = 0.5
+BEHIND = 0.25
 
 
 @runtime_checkable
