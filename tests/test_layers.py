@@ -54,6 +54,7 @@ PROTOCOLS = {
     "kernelweave.geometry.fenchel",
     "kernelweave.geometry.protocol",
     "kernelweave.gram.protocol",
+    "kernelweave.gram.sums",
     "kernelweave.learners.protocol",
     "kernelweave.learners.machine",
     "kernelweave.learners.worst",

@@ -7,6 +7,7 @@ from kernelweave.gram import DenseGrams, LazyGrams, MatrixSource, PackedGrams, c
 from kernelweave.gram.choose import packing, wish
 from kernelweave.gram.memory import budget, free_bytes, human, lazy_bytes, packed_bytes
 from kernelweave.gram.source import renumbered
+from kernelweave.gram.sums import summed
 
 
 @pytest.fixture
@@ -55,9 +56,9 @@ def test_the_verbs_are_what_the_matrices_say(rng, matrices, name, columns):
     np.testing.assert_allclose(stack.energies(V), energies, **tolerance)
     assert stack.images(V).shape == (5, *V.shape)
     rounded = name in ("packed float32", "packed float32 centred")
-    near = stack.image_near(eta, V, stack.combine(eta))
+    near = stack.image_near(summed(stack, eta), V)
     assert (near is not None) == rounded
-    for image, reach in (stack.image_within(eta, V, stack.combine(eta)), *([near] if near else [])):
+    for image, reach in (stack.image_within(eta, V, summed(stack, eta)), *([near] if near else [])):
         assert image.shape == reach.shape == V.shape
         image = image + offset
         np.testing.assert_allclose(image, K @ V, **tolerance)
@@ -75,10 +76,10 @@ def test_without_their_sum_the_image_is_read_from_the_matrices(rng, matrices):
     v = rng.normal(size=30)
     v -= v.mean()
     eta = np.array([0.3, 0.0, 2.0, 0.1, 1.0])
-    for K in (None, stack.combine(eta)):
-        image, reach = stack.image_within(eta, v, K)
+    for total in (None, summed(stack, eta)):
+        image, reach = stack.image_within(eta, v, total)
         exact = np.tensordot(eta, matrices, axes=1) @ v - stack.offset(eta, v)
-        assert reach.any() == (K is not None)
+        assert reach.any() == (total is not None)
         assert (np.abs(image - exact) <= reach + 1e-9).all()
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kernelweave.gram import MatrixSource, PackedGrams
 from kernelweave.gram.rounding import SINGLE, of_energies
+from kernelweave.gram.sums import summed
 
 
 def held(K, centre):
@@ -32,7 +33,7 @@ def test_true_energies_lie_below_the_stored_ones_and_what_is_allowed(seed, copie
     rounding = 1e-13 * K.max() * np.abs(V).sum() ** 2  # of this test's own arithmetic
     assert true <= stack.energies(V)[0] + stack.energy_errors(V)[0] + rounding
     eta = np.array([3.0])
-    for image, reach in (stack.image_within(eta, V), stack.image_near(eta, V, stack.combine(eta))):
+    for image, reach in (stack.image_within(eta, V), stack.image_near(summed(stack, eta), V)):
         off = np.abs(3.0 * K @ V - image - stack.offset(eta, V))
         assert (off <= reach + 3.0 * rounding / np.abs(V).sum()).all()
 
@@ -45,7 +46,7 @@ def test_the_sum_of_many_kernels_tells_their_image_within_what_is_allowed(seed, 
     stack = PackedGrams.pack([MatrixSource(matrices)], n_kernels, 20, "float32", False)
     eta, v = rng.random(n_kernels), rng.normal(size=20) + 3.0 * rng.random()
     K = np.tensordot(eta.astype(np.longdouble), np.array(matrices, dtype=np.longdouble), axes=1)
-    image, reach = stack.image_near(eta, v, stack.combine(eta))
+    image, reach = stack.image_near(summed(stack, eta), v)
     rounding = 1e-13 * np.abs(K) @ np.abs(v)
     assert (np.abs(K @ v - image) <= reach + rounding).all()
 
@@ -55,7 +56,7 @@ def test_the_bound_of_a_sum_is_nearly_reached_when_every_rounding_falls_the_wors
     K = np.full((9, 9), 1.0 + SINGLE)
     stack = PackedGrams.pack([MatrixSource([K, K, K])], 3, 9, "float32", False)
     eta, v = np.array([1.0, 1.0, 1.0 + 4.0 * SINGLE]), np.ones(9)
-    image, reach = stack.image_near(eta, v, stack.combine(eta))
+    image, reach = stack.image_near(summed(stack, eta), v)
     off = np.tensordot(eta, [K, K, K], axes=1) @ v - image
     assert (off <= reach).all()
     assert (off >= 0.4 * reach).all()

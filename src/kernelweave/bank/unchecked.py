@@ -85,9 +85,7 @@ class UncheckedSource(MatrixSource):
         if mended and even is not None:
             super().combine_all(np.ones(len(self.kernels)), shifts.sum(axis=0), even, n_threads)
 
-    def combine_all(
-        self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int, keep: float = 0.0
-    ) -> None:
+    def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int, keep: float = 0.0) -> None:
         if keep != 0.0:  # which reads what moves alone
             self.check()
         if not self._pending:

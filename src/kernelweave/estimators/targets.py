@@ -12,7 +12,6 @@ from sklearn.utils.validation import _check_sample_weight, assert_all_finite, ch
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 
-
 # More classes than this are looked at closely: they may be no classes.
 PLAINLY = 20
 
@@ -32,14 +31,19 @@ def _is_plain(y: Any) -> bool:
     """Tell of most labels at once that they are classes: a column of whole numbers."""
     if type(y) is not np.ndarray or y.ndim != 1 or y.size == 0:
         return False
-    return y.dtype.kind in "biu" or (y.dtype == np.float64 and bool((y == np.rint(y)).all() and np.isfinite(y).all()))
+    return y.dtype.kind in "biu" or (
+        y.dtype == np.float64 and bool((y == np.rint(y)).all() and np.isfinite(y).all())
+    )
 
 
 def encode_labels(y: Any, n_samples: int) -> tuple[AnyArray, AnyArray]:
     """Return the sorted classes and, per sample, the index of its class."""
     y = label_column(y)
+    plain = _is_plain(y)
+    if not plain:
+        check_classification_targets(y)
     classes, index = np.unique(y, return_inverse=True)
-    if not _is_plain(y) or classes.size > PLAINLY:
+    if plain and classes.size > PLAINLY:
         check_classification_targets(y)
     if y.shape[0] != n_samples:
         raise ValueError(f"X has {n_samples} samples but y has {y.shape[0]} labels; they must agree.")

@@ -15,6 +15,7 @@ from kernelweave.geometry.protocol import (
     Reduces,
     Restricts,
     Reweights,
+    Scales,
     WeightGeometry,
 )
 from kernelweave.geometry.ridge_simplex import RidgeSimplex
@@ -37,6 +38,7 @@ __all__ = [
     "Restricts",
     "Reweights",
     "RidgeSimplex",
+    "Scales",
     "Simplex",
     "Uniform",
     "WeightGeometry",

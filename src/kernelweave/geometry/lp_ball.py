@@ -158,7 +158,6 @@ class LpBall(Geometry):
         return Boundary(np.zeros_like(x), np.array([excess]), slope[None, :], bend)
 
     def scaled(self, eta: Vector) -> Vector:
-        """Scale to the sphere; zero stays zero."""
         return eta / (_norm(eta, self.p) or 1.0)
 
 

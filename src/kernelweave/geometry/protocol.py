@@ -58,6 +58,15 @@ class Reweights(Protocol):
 
 
 @runtime_checkable
+class Scales(Protocol):
+    """A ball: weights in whatever proportion have a multiple on its boundary."""
+
+    def scaled(self, eta: Vector) -> Vector:
+        """Return the multiple of eta >= 0 on the boundary; zero stays zero."""
+        ...
+
+
+@runtime_checkable
 class Models(Protocol):
     """A geometry that minimises a quadratic model: what Newton's method needs."""
 

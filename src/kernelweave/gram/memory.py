@@ -68,7 +68,9 @@ def free_bytes() -> int:
 
 
 def _of_system() -> int:
-    _, _, told = _read("/proc/meminfo").partition("MemAvailable:")  # counts what the page cache would give back
+    _, _, told = _read("/proc/meminfo").partition(
+        "MemAvailable:"
+    )  # counts what the page cache would give back
     if told:
         return int(told.split(maxsplit=1)[0]) * 1024
     try:
@@ -98,7 +100,7 @@ def _accounts() -> tuple[tuple[str, str], ...]:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="ascii") as file:  # noqa: PTH123 - for every fit
+        with open(path, encoding="ascii") as file:
             return file.read()
     except OSError:
         return ""

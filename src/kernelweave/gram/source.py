@@ -122,9 +122,7 @@ class Bulk(Source):
         """Write the shifted lower triangles of its kernels, after checking them; to ``even``, their sum."""
 
     @abstractmethod
-    def combine_all(
-        self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int, keep: float = 0.0
-    ) -> None:
+    def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int, keep: float = 0.0) -> None:
         """Set K to keep K + Σ eta_m K_m[i, j] - shift[i] - shift[j].
 
         It is symmetric whatever the upper triangles hold; where ``keep`` is 0 so is what K held.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
@@ -21,6 +22,10 @@ SECOND = 1.0 + 2.0**-20
 EQUAL = 4.0 * float(np.finfo(np.float64).eps)
 
 
+class Following(GramStack, Moves, Protocol):
+    """A stack whose sums follow their weights."""
+
+
 @dataclass(frozen=True)
 class Sum:
     """K(eta) = Σ eta_m K_m.
@@ -36,10 +41,8 @@ class Sum:
 
     def at(self, stack: GramStack, eta: Vector) -> Sum:
         """Return the sum at other weights; this one's matrix is overwritten."""
-        if self.K.shape[0] < FEW or self.n_moves == EARLIER or not isinstance(stack, Moves) or not stack.moves:
-            return summed(stack, eta, self.K)
-        step = _step(self.eta, eta)
-        if step is None:
+        step = _step(self.eta, eta) if self.n_moves < EARLIER else None
+        if step is None or not follows(stack):
             return summed(stack, eta, self.K)
         carried = self._carried_on(step[0], stack.n_threads)
         stack.move(self.K, *step)
@@ -58,6 +61,11 @@ class Sum:
         if self.carried is not None:
             lengths += self.carried
         return np.asarray(SECOND * keep * lengths)
+
+
+def follows(stack: GramStack) -> TypeGuard[Following]:
+    """Return whether a sum of few moved kernels is less work than one of all."""
+    return stack.n_samples >= FEW and isinstance(stack, Moves) and stack.moves
 
 
 def summed(stack: GramStack, eta: Vector, out: AnyArray | None = None) -> Sum:

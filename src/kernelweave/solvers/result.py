@@ -45,7 +45,7 @@ class Point:
 
 @dataclass
 class Visited:
-    """A point and the sum of the kernels there: no machine need be solved for it again, whatever the geometry."""
+    """A point and the sum of its kernels: no machine need be solved for it again, whatever the geometry."""
 
     point: Point
     total: Sum | None = field(repr=False)
