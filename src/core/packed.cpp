@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kFour = 4;  // rows read together
 constexpr std::size_t kAhead = 6;  // rows from being asked for to being read: some kilobytes
 constexpr std::size_t kPiece = 2048;  // entries of all triangles that are added up together
+constexpr std::size_t kAlone = 1024;  // rows of a matrix below which one thread is through before another has begun
 
 template <class T>
 inline void round_entries(const double* row, const double* shift, double own, T* out, std::size_t length) {
@@ -149,7 +150,7 @@ void mirror_rows(T* K, std::size_t n, std::size_t start, std::size_t stop) {
 template <class T>
 void mirror(T* K, std::size_t n, int n_threads) {
     const std::size_t tiles = (n + kMirrored - 1) / kMirrored;
-    parallel_for(tiles, n_threads, [&](std::size_t task) {
+    parallel_for(tiles, n < kAlone ? 1 : n_threads, [&](std::size_t task) {
         const std::size_t start = (tiles - 1 - task) * kMirrored;
         mirror_rows(K, n, start, std::min(n, start + kMirrored));
     });
@@ -266,7 +267,7 @@ void product(const float* K, std::size_t n, const double* V, std::size_t n_colum
 
 void lengths(const float* K, std::size_t n, double* out, int n_threads) {
     constexpr std::size_t kRows = 64;
-    parallel_for((n + kRows - 1) / kRows, n_threads, [&](std::size_t task) {
+    parallel_for((n + kRows - 1) / kRows, n < kAlone ? 1 : n_threads, [&](std::size_t task) {
         for (std::size_t i = task * kRows; i < std::min(n, (task + 1) * kRows); ++i)
             out[i] = std::sqrt(square_row(K + i * n, n));
     });

@@ -80,6 +80,8 @@ def store(
         raise MemoryError(_refusal(n_samples, n_kernels, wanted, limit))
     rounded = (chosen or wanted) == "float32"
     rest, bases = list(sources()), list[Basis]()
+    if defer and not shared and rounded and chosen is not None:
+        _deferred(rest, n_threads)  # as early as can be: it goes on beside what follows
     if rounded and dtype == "auto" and not _within_single(rest, n_kernels, n_threads):
         return store(
             sources,
@@ -99,8 +101,6 @@ def store(
         rest, bases = _split(rest, n_samples, room, n_threads)
     if not bases:
         if chosen is not None:
-            if defer and not shared and rounded:
-                _deferred(rest, n_threads)
             # One problem starts from even weights, and from few samples their sum is a small matrix.
             even = not for_many and not shared and n_samples < WORTH
             return PackedGrams.pack(rest, n_kernels, n_samples, chosen, even=even, **how)

@@ -23,7 +23,7 @@ LED = 0.25
 # What weights are off by counts squared in the gap. Where that leaves kernels behind, it may be this share of
 # the gap, if no smaller problem leads, for then a step closes all of it; this one of the tolerance in any
 # case; and no more than the last.
-OFF, OFF_TOL, OFF_MOST = 0.02, 0.1, 2e-3
+OFF, OFF_TOL, OFF_MOST = 0.02, 0.15, 2e-3
 # Energies are not believed to grow or fall by more than this in a step.
 CHANGE = 100.0
 
@@ -73,6 +73,7 @@ class BlockDescent(Solver):
         assert isinstance(geometry, Reweights)
         if not eta.all():  # the closed form leaves zeros where they are
             eta = (1.0 - STIR) * eta + STIR * geometry.start(len(eta))
+        scales = geometry if isinstance(geometry, Scales) and follows(walk.problem.bank) else None
         before, gap = np.inf, np.inf
         while True:
             point = walk.visit(eta)
@@ -86,8 +87,8 @@ class BlockDescent(Solver):
             else:
                 eta = _steps_ahead(walk.ahead, geometry, eta, point.h, relaxation)
             before, gap = point.upper, walk.certificate.relative_gap
-            if isinstance(geometry, Scales) and follows(walk.problem.bank):
-                eta = mostly(geometry, point.eta, eta, _off(gap, walk))
+            if scales is not None:
+                eta = mostly(scales, point.eta, eta, _off(gap, walk))
 
 
 def _off(gap: float, walk: Walk) -> float:

@@ -23,7 +23,8 @@ def mostly(geometry: Scales, before: Vector, after: Vector, off: float) -> Vecto
     if not used.any():
         return after
     allowed = off**2 * float(after @ after)
-    keep = float(np.median(after[used] / before[used]))
+    ratios = np.sort(after[used] / before[used])
+    keep = float(ratios[ratios.size // 2])
     for _ in range(ROUNDS):
         behind = _smallest((after - keep * before) ** 2, allowed)
         size = float(before[behind] @ before[behind])
