@@ -23,7 +23,6 @@ from kernelweave.geometry import (
     Projects,
     Reweights,
     RidgeSimplex,
-    Scales,
     Simplex,
     Uniform,
     WeightGeometry,
@@ -85,22 +84,6 @@ def test_the_start_is_a_point_of_the_set_and_gives_no_kernel_up(case):
     start = case.geometry.start(M)
     assert case.contains(start)
     assert start.min() > 0.0
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if isinstance(case.geometry, Scales)])
-def test_a_ball_scales_any_weights_to_its_boundary(case, rng):
-    for size in (1e-3, 1.0, 1e3):
-        eta = size * rng.random(M)
-        eta[0] = 0.0
-        scaled = case.geometry.scaled(eta)
-        assert case.contains(scaled)
-        assert not case.contains(1.001 * scaled)
-        np.testing.assert_allclose(scaled * eta.sum(), eta * scaled.sum(), rtol=1e-12)
-    assert not case.geometry.scaled(np.zeros(M)).any()
-
-
-def test_the_ball_that_settles_quickly_scales():
-    assert isinstance(LpBall(2.0), Scales)
 
 
 @every_case

@@ -35,7 +35,7 @@ class MKLClassifier(KernelClassifier, MKLModel):
         The set of kernel weights; None is ``Simplex()``, which selects few kernels.
     solver : Solver or None, default=None
         The loop over the weights; None chooses: Newton steps, or the closed form of the lp ball (p ≥ 2)
-        where ``tol`` is loose. Beyond 1000 kernels: ColumnGeneration where few are used, else the closed
+        if ``tol`` is 1e-5 or more. Beyond 1000 kernels: ColumnGeneration where few are used, else the closed
         form.
     tol : float, default=1e-4
         Relative duality gap to stop at. Below 1e-4 the kernels are kept in float64.

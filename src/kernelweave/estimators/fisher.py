@@ -45,7 +45,7 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
         Beyond two classes: one-vs-rest with weights per class or shared ones, or the joint discriminant with
         at most classes − 1 axes, shared weights and the nearest class mean along them.
     solver : Solver or None, default=None
-        None is ``Newton()``; ``CuttingPlane()`` is the semi-infinite program of the paper, ``BlockDescent()``
+        None chooses as `MKLClassifier` does, at this ``tol`` ``Newton()``; ``CuttingPlane()`` is the semi-infinite program of the paper, ``BlockDescent()``
         the closed form.
     tol : float, default=1e-6
         Relative duality gap to stop at. Newton's last step usually leaves far less.

@@ -41,7 +41,7 @@ ROOM_FOR_ROUNDING = 2e-5
 # the next machine's coefficients round a little otherwise.
 LITTLE, MARGIN = 0.7, 1.2
 # From this tolerance on the closed form's few cheap steps beat Newton's fewer dear ones.
-LOOSE = 5e-4
+LOOSE = 1e-5
 # More kernels than this are not put into one quadratic model, unless so few of them must be used.
 MANY_KERNELS, FEW_KERNELS = 1000, 100
 # A geometry selects if it can do with one kernel in so many.
