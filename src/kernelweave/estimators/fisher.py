@@ -45,8 +45,8 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
         Beyond two classes: one-vs-rest with weights per class or shared ones, or the joint discriminant with
         at most classes − 1 axes, shared weights and the nearest class mean along them.
     solver : Solver or None, default=None
-        None chooses as `MKLClassifier` does, at this ``tol`` ``Newton()``; ``CuttingPlane()`` is the semi-infinite program of the paper, ``BlockDescent()``
-        the closed form.
+        None chooses as `MKLClassifier` does, for the default ``tol`` ``Newton()``; ``CuttingPlane()`` is the
+        semi-infinite program of the paper, ``BlockDescent()`` the closed form.
     tol : float, default=1e-6
         Relative duality gap to stop at. Newton's last step usually leaves far less.
     max_iter, class_weight, probability, dtype, memory_limit, n_jobs, random_state, verbose : as for
