@@ -39,15 +39,19 @@ public:
             return nullptr;
         };
         pthread_attr_t attributes;
-        job->placed = sched_getaffinity(0, sizeof(job->allowed), &job->allowed) == 0 && place(job->allowed, attributes);
-        int failure = pthread_create(&thread_, job->placed ? &attributes : nullptr, run, job.get());
-        if (job->placed) (void)pthread_attr_destroy(&attributes);
-        if (failure != 0 && job->placed) {  // a core may have been taken away meanwhile
+        const bool placed =
+            sched_getaffinity(0, sizeof(job->allowed), &job->allowed) == 0 && place(job->allowed, attributes);
+        job->placed = placed;
+        // From the moment it is there the job is the thread's, which may be through with it before this returns.
+        int failure = pthread_create(&thread_, placed ? &attributes : nullptr, run, job.get());
+        if (failure == 0) (void)job.release();
+        if (placed) (void)pthread_attr_destroy(&attributes);
+        if (failure != 0 && placed) {  // a core may have been taken away meanwhile
             job->placed = false;
             failure = pthread_create(&thread_, nullptr, run, job.get());
+            if (failure == 0) (void)job.release();
         }
         if (failure != 0) throw std::system_error(failure, std::generic_category());
-        (void)job.release();  // the thread's now
         joinable_ = true;
     }
     Elsewhere(Elsewhere&& other) noexcept : thread_(other.thread_), joinable_(std::exchange(other.joinable_, false)) {}

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelweave.gram import LazyGrams, MatrixSource, PackedGrams
-from kernelweave.gram.rounding import EARLIER, SINGLE
-from kernelweave.gram.sums import FEW, Sum, follows, summed
+from kernelweave.gram.rounding import SINGLE
+from kernelweave.gram.sums import FEW, GROWTH, TIMES, Sum, follows, summed
 
 N, M = 110, 8
 
@@ -45,14 +45,14 @@ def walk(rng, steps, moved=2):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_it_is_the_sum_of_the_kernels_wherever_it_went(rng, held, dtype, centre):
     stack = held(random_matrices(rng), dtype, centre)
-    first, *others = walk(rng, EARLIER)
+    first, *others = walk(rng, TIMES)
     total = summed(stack, first)
     assert total.n_moves == 0
     for place, eta in enumerate(others, 1):
         total = total.at(stack, eta)
         assert total.n_moves == place
         exact = stack.combine(eta).astype(np.float64)
-        close = 1e-12 if dtype == "float64" else 4.0 * EARLIER * SINGLE
+        close = 1e-12 if dtype == "float64" else 4.0 * TIMES * SINGLE
         np.testing.assert_allclose(total.K, exact, rtol=0.0, atol=close * np.abs(exact).max())
         np.testing.assert_array_equal(total.eta, eta)
 
@@ -67,7 +67,7 @@ def test_kernels_that_keep_their_part_are_not_read(rng):
 
 
 @every_stack
-@given(seed=st.integers(0, 10_000), size=st.floats(-30.0, 20.0), steps=st.integers(1, EARLIER))
+@given(seed=st.integers(0, 10_000), size=st.floats(-30.0, 20.0), steps=st.integers(1, TIMES))
 def test_the_image_of_what_followed_lies_within_what_is_allowed(held, seed, size, steps):
     rng = np.random.default_rng(seed)
     # Copies of a few samples: their roundings all fall the same way and add up.
@@ -112,9 +112,9 @@ def test_it_is_added_up_afresh_where_that_is_as_well(rng, held):
     assert far.n_moves == 0
     assert far.carried is None
     np.testing.assert_array_equal(far.K, stack.combine(far.eta))
-    for eta in walk(rng, 2 * EARLIER + 1):
+    for eta in walk(rng, 2 * TIMES + 1):
         far = far.at(stack, eta)
-        assert far.n_moves <= EARLIER
+        assert far.n_moves <= TIMES
     few = held(random_matrices(rng, FEW - 1), "float32")
     assert follows(stack)
     assert not follows(few)

@@ -47,12 +47,13 @@ class UncheckedSource(MatrixSource):
     def __init__(self, bank: Judge) -> None:
         super().__init__(bank.given)
         self._bank, self._pending = bank, True
-        self._upper: _core.UpperSums | None = None  # being read since `defer`
+        self._upper: _core.UpperSums | None = None  # from `defer` to `settle`
         self._suspended: Suspended | None = None
         self._changed: list[int] = []  # since the last `settle`
 
     def check(self) -> None:
         if self._pending:
+            self._upper = None
             self._accept([self._bank.matrix(m) for m in self.kernels])
 
     def defer(self, n_threads: int) -> None:
@@ -108,10 +109,12 @@ class UncheckedSource(MatrixSource):
     def energies_all(self, V: Matrix, out: Vector, n_threads: int) -> None:
         self.check()
         self._finish_if_read()
-        if self._suspended is None or len(V) > 1:
+        if self._upper is None or len(V) > 1:
             super().energies_all(V, out, n_threads)
             return
-        self._suspended.upper.energies(V[0], out)  # of triangles that have to be read anyway
+        # Of triangles that have to be read anyway, and of them until `settle` even if they have been: digits
+        # shall not depend on how soon that was.
+        self._upper.energies(V[0], out)
         if not np.isfinite(out).all():
             self._finish()
 
@@ -135,6 +138,7 @@ class UncheckedSource(MatrixSource):
         if self._upper is not None and not mended:
             self._suspended = Suspended(seen, lower, self._upper)
             return mended
+        self._upper = None  # of matrices that are no more
         upper = _core.UpperSums(self._matrices, seen.probes, n_threads)
         symmetric = Suspended(seen, lower, upper).verdicts()
         # What was mended is symmetric, and its lower sums are those of before.
@@ -146,14 +150,20 @@ class UncheckedSource(MatrixSource):
 
     def _finish_if_read(self) -> None:
         """Judge as soon as it costs nothing, so that few machines are solved for what is no kernel."""
-        if self._suspended is not None and not self._suspended.upper.goes_on:
-            self._finish()
+        if self._suspended is not None and not self._suspended.upper.goes_on and self._conclude():
+            self._upper = None
 
     def _finish(self) -> None:
-        """Judge the matrices by their upper triangles, if that is left to be done."""
-        suspended, self._suspended, self._upper = self._suspended, None, None
-        if suspended is not None:
-            self._changed += self._judged(suspended.verdicts())
+        """Judge the matrices by their upper triangles, if that is left to be done; be through with them."""
+        self._conclude()
+        self._upper = None
+
+    def _conclude(self) -> bool:
+        """Judge the matrices by their upper triangles; return whether some had to be mended."""
+        suspended, self._suspended = self._suspended, None
+        mended = [] if suspended is None else self._judged(suspended.verdicts())
+        self._changed += mended
+        return bool(mended)
 
     def _judged(self, plain: Sequence[bool]) -> list[int]:
         """Have the bank judge matrices by what a pass found; return those that had to be mended."""

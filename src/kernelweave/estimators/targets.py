@@ -12,8 +12,10 @@ from sklearn.utils.validation import _check_sample_weight, assert_all_finite, ch
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 
-# More classes than this are looked at closely: they may be no classes.
-PLAINLY = 20
+# More classes than this are looked at closely: beyond 20 samples they may be half as many, and no classes.
+PLAINLY = 10
+# Numbers from here on are whole whatever they are.
+WHOLE = 2.0**53
 
 
 def label_column(y: Any) -> AnyArray:
@@ -31,9 +33,9 @@ def _is_plain(y: Any) -> bool:
     """Tell of most labels at once that they are classes: a column of whole numbers."""
     if type(y) is not np.ndarray or y.ndim != 1 or y.size == 0:
         return False
-    return y.dtype.kind in "biu" or (
-        y.dtype == np.float64 and bool((y == np.rint(y)).all() and np.isfinite(y).all())
-    )
+    if y.dtype != np.float64:
+        return y.dtype.kind in "biu"
+    return bool((y == np.rint(y)).all() and (np.abs(y) < WHOLE).all())
 
 
 def encode_labels(y: Any, n_samples: int) -> tuple[AnyArray, AnyArray]:

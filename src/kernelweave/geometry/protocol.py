@@ -61,6 +61,11 @@ class Reweights(Protocol):
 class Scales(Protocol):
     """A ball: weights in whatever proportion have a multiple on its boundary."""
 
+    @property
+    def settles_quickly(self) -> bool:
+        """Whether alternating with the block update takes only a few steps to three digits."""
+        ...
+
     def scaled(self, eta: Vector) -> Vector:
         """Return the multiple of eta >= 0 on the boundary; zero stays zero."""
         ...

@@ -68,9 +68,8 @@ def free_bytes() -> int:
 
 
 def _of_system() -> int:
-    _, _, told = _read("/proc/meminfo").partition(
-        "MemAvailable:"
-    )  # counts what the page cache would give back
+    # What the page cache would give back counts.
+    _, _, told = _read("/proc/meminfo").partition("MemAvailable:")
     if told:
         return int(told.split(maxsplit=1)[0]) * 1024
     try:
@@ -102,7 +101,7 @@ def _read(path: str) -> str:
     try:
         with open(path, encoding="ascii") as file:
             return file.read()
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return ""
 
 

@@ -150,7 +150,8 @@ class PackedGrams:
         if not self.is_rounded:
             return None
         image, sizes = product(total.K, coef, self.n_threads)
-        return image, of_sum(sizes, self.roots, total.eta, coef) + total.carried_by(coef)
+        weights = total.eta + total.weights_drawn
+        return image, of_sum(sizes, self.roots, weights, coef) + total.carried_by(coef)
 
     def image_within(
         self,

@@ -10,8 +10,6 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 DOUBLE, SINGLE = 2.0**-53, 2.0**-24
 # What an entry too small for float32 may lose.
 SMALLEST = 2.0**-150
-# How often a sum may have been rounded before.
-EARLIER = 4
 
 
 def of_arithmetic(sizes: Vector, n_samples: int) -> Vector:
@@ -45,8 +43,7 @@ def of_rows(carried: Vector, coef: AnyArray) -> AnyArray:
     no longer than that times ||v||.
     """
     columns = coef.reshape(coef.shape[0], -1)
-    moved = SINGLE * np.outer(carried, np.linalg.norm(columns, axis=0))
-    return np.asarray(moved + EARLIER * SMALLEST * np.abs(columns).sum(axis=0)).reshape(coef.shape)
+    return SINGLE * np.outer(carried, np.linalg.norm(columns, axis=0)).reshape(coef.shape)
 
 
 def of_energies(roots: Matrix, coef: AnyArray) -> Vector:

@@ -125,7 +125,7 @@ class Bulk(Source):
     def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int, keep: float = 0.0) -> None:
         """Set K to keep K + Σ eta_m K_m[i, j] - shift[i] - shift[j].
 
-        It is symmetric whatever the upper triangles hold; where ``keep`` is 0 so is what K held.
+        It is symmetric whatever the upper triangles hold. Where ``keep`` is 0, K is not read.
         """
 
     @abstractmethod

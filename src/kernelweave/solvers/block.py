@@ -9,7 +9,6 @@ import numpy as np
 
 from kernelweave._typing import Vector
 from kernelweave.geometry.protocol import Reweights, Scales
-from kernelweave.gram.sums import follows
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.moves import mostly
 from kernelweave.solvers.problem import Ahead, Walk
@@ -20,10 +19,12 @@ STIR = 0.1
 ROUNDS, SETTLED = 3, 0.02
 # It is asked as long as this share of the gap at most is left after its steps.
 LED = 0.25
-# What weights are off by counts squared in the gap. Where that leaves kernels behind, it may be this share of
-# the gap, if no smaller problem leads, for then a step closes all of it; this one of the tolerance in any
-# case; and no more than the last.
+# Where p ≥ 2 what weights are off by counts squared in the gap. If that leaves kernels behind, it may be this
+# share of the gap, unless a smaller problem leads, for then a step closes all of it; this one of the
+# tolerance in any case; and no more than the last. Where a step left more than this of the gap, the next one
+# is whole.
 OFF, OFF_TOL, OFF_MOST = 0.02, 0.15, 2e-3
+NEARER = 0.5
 # Energies are not believed to grow or fall by more than this in a step.
 CHANGE = 100.0
 
@@ -49,8 +50,8 @@ class BlockDescent(Solver):
     -----
     [Xu13, Algorithm 1], and the analytical update of [Kloft11] for the lp ball. Without relaxation the
     objective never rises, unless a smaller problem leads (`Solver.run`), or kernels that hardly move are left
-    at one multiple of their weights, so that few of them are read for the next sum: in balls, from 100
-    samples on.
+    at one multiple of their weights, so that few of them are read for the next sum: in the lp ball, p ≥ 2,
+    from 100 samples on.
     Fast for p ≥ 2, slow towards the simplex, where weights reach zero only in the limit.
     Differs from the paper: it stops on the duality gap, and early machines are solved loosely.
 
@@ -73,22 +74,23 @@ class BlockDescent(Solver):
         assert isinstance(geometry, Reweights)
         if not eta.all():  # the closed form leaves zeros where they are
             eta = (1.0 - STIR) * eta + STIR * geometry.start(len(eta))
-        scales = geometry if isinstance(geometry, Scales) and follows(walk.problem.bank) else None
+        quick = geometry if isinstance(geometry, Scales) and geometry.settles_quickly else None
         before, gap = np.inf, np.inf
         while True:
             point = walk.visit(eta)
             if walk.finished:
                 return None
-            if walk.certificate.relative_gap > LED * gap:  # it does not know the way
+            last, gap = gap, walk.certificate.relative_gap
+            if gap > LED * last:  # it does not know the way
                 walk.ahead = None
             relaxation = self.relaxation if point.upper <= before else 0.0
+            before = point.upper
             if walk.ahead is None:
                 eta = _step(geometry, eta, point.h, relaxation)
             else:
                 eta = _steps_ahead(walk.ahead, geometry, eta, point.h, relaxation)
-            before, gap = point.upper, walk.certificate.relative_gap
-            if scales is not None:
-                eta = mostly(scales, point.eta, eta, _off(gap, walk))
+            if quick is not None and walk.follows and gap <= NEARER * last:
+                eta = mostly(quick, point.eta, eta, _off(gap, walk))
 
 
 def _off(gap: float, walk: Walk) -> float:

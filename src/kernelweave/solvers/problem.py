@@ -14,7 +14,7 @@ from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.fenchel import fenchel_young_gap
 from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import GramStack, images_at
-from kernelweave.gram.sums import summed
+from kernelweave.gram.sums import follows, summed
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.protocol import Learner
 from kernelweave.solvers.bounds import DualPoint, LowerBound
@@ -126,6 +126,11 @@ class Walk:
             self._total = summed(bank, eta) if before is None else before.at(bank, eta)
         assert self._total is not None
         return self._total.K
+
+    @property
+    def follows(self) -> bool:
+        """Whether the next sum costs less if few kernels move."""
+        return self._total is not None and self._total.may_move and follows(self.problem.bank)
 
     def visit(self, eta: Vector, inner_tol: float | None = None) -> Point:
         """Solve the machine at eta and account for it."""

@@ -43,7 +43,7 @@ class Point:
     ceiling: Vector
 
 
-@dataclass
+@dataclass(eq=False)
 class Visited:
     """A point and the sum of its kernels: no machine need be solved for it again, whatever the geometry."""
 
