@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernelweave.gram import LazyGrams, MatrixSource, PackedGrams
 from kernelweave.gram.rounding import SINGLE
-from kernelweave.gram.sums import FEW, GROWTH, TIMES, Sum, follows, summed
+from kernelweave.gram.sums import FEW, TIMES, Sum, follows, summed
 
 N, M = 110, 8
 
@@ -17,8 +17,9 @@ def random_matrices(rng, n=N):
     return [A @ A.T for A in factors]
 
 
-def packed(matrices, dtype, centre=False):
-    return PackedGrams.pack([MatrixSource(matrices)], len(matrices), len(matrices[0]), dtype, centre, 2)
+def packed(matrices, dtype, centre=False, even=False):
+    how = {"dtype": dtype, "centre": centre, "n_threads": 2, "even": even}
+    return PackedGrams.pack([MatrixSource(matrices)], len(matrices), len(matrices[0]), **how)
 
 
 def by_reference(matrices, dtype, centre=False):
@@ -26,13 +27,18 @@ def by_reference(matrices, dtype, centre=False):
     return LazyGrams([source], len(matrices), len(matrices[0]), centre=centre, dtype=dtype, n_threads=2)
 
 
-STACKS = {"packed": packed, "by reference": by_reference}
+def known_evenly(matrices, dtype, centre=False):
+    """Return kernels whose even sum is that of the originals, before they were rounded."""
+    return packed(matrices, dtype, centre, even=True)
+
+
+STACKS = {"packed": packed, "known evenly": known_evenly, "by reference": by_reference}
 every_stack = pytest.mark.parametrize("held", STACKS.values(), ids=STACKS)
 
 
 def walk(rng, steps, moved=2):
     """Yield weights most of which are one multiple of those before."""
-    eta = rng.random(M) + 0.1
+    eta = np.full(M, rng.random() + 0.1)  # evenly at first
     yield eta
     for _ in range(steps):
         eta = rng.uniform(0.3, 1.2) * eta
@@ -48,13 +54,15 @@ def test_it_is_the_sum_of_the_kernels_wherever_it_went(rng, held, dtype, centre)
     first, *others = walk(rng, TIMES)
     total = summed(stack, first)
     assert total.n_moves == 0
-    for place, eta in enumerate(others, 1):
+    moves = []
+    for eta in others:
         total = total.at(stack, eta)
-        assert total.n_moves == place
+        moves.append(total.n_moves)
         exact = stack.combine(eta).astype(np.float64)
         close = 1e-12 if dtype == "float64" else 4.0 * TIMES * SINGLE
         np.testing.assert_allclose(total.K, exact, rtol=0.0, atol=close * np.abs(exact).max())
         np.testing.assert_array_equal(total.eta, eta)
+    assert max(moves) >= 2
 
 
 def test_kernels_that_keep_their_part_are_not_read(rng):
@@ -78,7 +86,6 @@ def test_the_image_of_what_followed_lies_within_what_is_allowed(held, seed, size
     total = summed(stack, first)
     for eta in others:
         total = total.at(stack, eta)
-    assert total.n_moves == steps
     v = rng.normal(size=N) + 3.0 * rng.random()
     K = np.tensordot(total.eta.astype(np.longdouble), np.array(matrices, dtype=np.longdouble), axes=1)
     told = stack.image_near(total, v) or stack.image_within(total.eta, v, total)
@@ -103,7 +110,34 @@ def test_what_it_carries_is_needed_where_roundings_fall_the_same_way():
     np.testing.assert_allclose(reach - own, FEW * SINGLE, rtol=1e-5)  # no more than it takes
 
 
-@pytest.mark.parametrize("held", [packed])
+def test_kernels_that_are_taken_from_a_sum_of_originals_leave_their_rounding():
+    # Halfway, and rounded down to 1 each; the even sum knows it was more.
+    K = np.full((FEW, FEW), 1.0 + SINGLE)
+    stack = packed([K, K, K, K], "float32", even=True)
+    then = np.array([1.0, 1.0, 1.0, 0.0])
+    total, v = summed(stack, np.ones(4)).at(stack, then), np.ones(FEW)
+    assert total.n_moves == 1
+    image, reach = stack.image_near(total, v)
+    off = np.abs(3.0 * (1.0 + SINGLE) * FEW - image)
+    assert (off <= reach).all()
+    without = stack.image_near(Sum(then, total.K, total.carried), v)[1]
+    np.testing.assert_allclose(reach - without, FEW * SINGLE, rtol=1e-5)
+
+
+@every_stack
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_kernel_that_drowns_the_others_is_not_taken_away_again(rng, held, dtype):
+    matrices = random_matrices(rng)
+    matrices[3] *= 1e6
+    stack = held(matrices, dtype)
+    eta = np.full(M, 0.5)
+    eta[3] = 0.0
+    total = summed(stack, np.ones(M)).at(stack, eta)
+    assert total.n_moves == 0  # its digits would be all that is left
+    np.testing.assert_array_equal(total.K, stack.combine(eta))
+
+
+@every_stack
 def test_it_is_added_up_afresh_where_that_is_as_well(rng, held):
     matrices = random_matrices(rng)
     stack = held(matrices, "float32")

@@ -10,8 +10,9 @@ from kernelweave import MKLClassifier
 from kernelweave.geometry import LpBall
 from kernelweave.gram import DenseGrams, MatrixSource, PackedGrams
 from kernelweave.learners import Hinge
-from kernelweave.solvers import BlockDescent, Problem, verify
+from kernelweave.solvers import BlockDescent, Problem, block, verify
 from kernelweave.solvers.moves import BEHIND, mostly
+from kernelweave.solvers.problem import Walk
 
 M = 40
 
@@ -104,3 +105,54 @@ def test_the_model_of_a_walk_with_moves_has_the_value_its_certificate_says(many_
     value = 0.5 * v @ K @ v + 10.0 * np.maximum(0.0, 1.0 - y * (K @ v + model.intercept_)).sum()
     assert model.certificate_.lower <= value <= model.certificate_.upper * (1.0 + 1e-9)
     assert model.certificate_.relative_gap <= 1e-3
+
+
+def packed_problem(Ks, y, p, C, dtype="float64"):
+    stack = PackedGrams.pack([MatrixSource(Ks)], len(Ks), len(y), dtype)
+    return Problem(stack, y, Hinge(C=C), LpBall(p))
+
+
+@pytest.mark.parametrize("p", [1.1, 4.0 / 3.0, 2.0, 4.0])
+@pytest.mark.parametrize("from_few", [False, True])
+def test_walks_that_leave_kernels_behind_end_as_soon_as_others(many_kernels, monkeypatch, p, from_few):
+    Ks, y = many_kernels
+    ball, start = LpBall(p), None
+    if from_few:  # most weights are small and have to grow
+        start = ball.scaled(np.where(np.arange(len(Ks)) < 2, 1.0, 1e-6))
+    problem = packed_problem(Ks, y, p, 10.0)
+    result = BlockDescent(tol=1e-3, relaxation=0.7).run(problem, start=start)
+    monkeypatch.setattr(block, "mostly", lambda *parts: parts[2])
+    whole = BlockDescent(tol=1e-3, relaxation=0.7).run(problem, start=start)
+    assert result.stopped == whole.stopped == "converged"
+    assert result.n_iter <= whole.n_iter + 3
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_kernel_that_is_larger_than_all_others_is_no_trap(many_kernels, size, dtype):
+    Ks, y = many_kernels
+    z = np.random.default_rng(0).normal(size=len(y))
+    problem = packed_problem([*Ks, size * np.outer(z, z)], y, 2.0, 1.0, dtype)
+    result = BlockDescent(tol=1e-3, relaxation=0.7).run(problem)
+    assert result.n_iter <= 20
+
+
+def test_every_step_leads_on():
+    before = np.full(M, 1.0 / np.sqrt(M))
+    after = before * (1.0 + 1e-4 * np.linspace(-1.0, 1.0, M))  # all of it less than what may be off
+    after /= np.linalg.norm(after)
+    near = mostly(LpBall(2.0), before, after, 0.1)
+    assert np.linalg.norm(near - after) <= 0.35 * np.linalg.norm(before - after)
+
+
+def test_a_walk_that_has_no_more_digits_stands_still_for_a_while_only(many_kernels, monkeypatch):
+    Ks, y = many_kernels
+    monkeypatch.setattr(Walk, "finished", property(lambda walk: len(walk.history) >= 200))
+    result = BlockDescent(tol=1e-3).run(packed_problem(Ks, y, 2.0, 1.0))
+    assert result.n_iter < 150
+    assert _stands_since(result) > block.PATIENCE - 1
+
+
+def _stands_since(result):
+    gaps = [record.certificate.relative_gap for record in result.history]
+    return sum(gap * block.STILL <= gaps[-1] for gap in gaps) - 1

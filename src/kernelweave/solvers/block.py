@@ -25,6 +25,8 @@ LED = 0.25
 # is whole.
 OFF, OFF_TOL, OFF_MOST = 0.02, 0.15, 2e-3
 NEARER = 0.5
+# A walk stands still if so many machines leave more than this share of the gap: the slowest leave 0.8.
+PATIENCE, STILL = 12, 0.99
 # Energies are not believed to grow or fall by more than this in a step.
 CHANGE = 100.0
 
@@ -80,6 +82,8 @@ class BlockDescent(Solver):
             point = walk.visit(eta)
             if walk.finished:
                 return None
+            if _stands(walk):
+                return "stalled"
             last, gap = gap, walk.certificate.relative_gap
             if gap > LED * last:  # it does not know the way
                 walk.ahead = None
@@ -91,6 +95,12 @@ class BlockDescent(Solver):
                 eta = _steps_ahead(walk.ahead, geometry, eta, point.h, relaxation)
             if quick is not None and walk.follows and gap <= NEARER * last:
                 eta = mostly(quick, point.eta, eta, _off(gap, walk))
+
+
+def _stands(walk: Walk) -> bool:
+    """Whether the last machines did not bring the bounds nearer: there are no more digits to be had."""
+    gaps = [record.certificate.relative_gap for record in walk.history[-1 - PATIENCE :]]
+    return len(gaps) > PATIENCE and gaps[-1] > STILL * gaps[0]
 
 
 def _off(gap: float, walk: Walk) -> float:
