@@ -9,7 +9,7 @@ from kernelweave.geometry import LpBall, Scales
 BALLS = [case for case in CASES if isinstance(case.geometry, Scales)]
 
 
-def test_every_ball_that_steps_by_the_closed_form_scales():
+def test_the_lp_ball_scales_and_no_other_set():
     assert {type(case.geometry) for case in BALLS} == {LpBall}
 
 
