@@ -146,9 +146,11 @@ def test_it_is_added_up_afresh_where_that_is_as_well(rng, held):
     assert far.n_moves == 0
     assert far.carried is None
     np.testing.assert_array_equal(far.K, stack.combine(far.eta))
-    for eta in walk(rng, 2 * TIMES + 1):
+    moves = []
+    for eta in walk(rng, 20):
         far = far.at(stack, eta)
-        assert far.n_moves <= TIMES
+        moves.append(far.n_moves)
+    assert moves.count(0) >= 4  # every fifth time at least, whatever else speaks for it
     few = held(random_matrices(rng, FEW - 1), "float32")
     assert follows(stack)
     assert not follows(few)
