@@ -169,9 +169,6 @@ class LazyGrams(AddingGrams):
             out += share
         return out
 
-    def image_near(self, total: Sum, coef: AnyArray) -> tuple[AnyArray, AnyArray] | None:  # noqa: ARG002
-        return None
-
     def image_within(
         self, eta: Vector, coef: AnyArray, total: Sum | None = None
     ) -> tuple[AnyArray, AnyArray]:

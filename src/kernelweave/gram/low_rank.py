@@ -140,9 +140,6 @@ class LowRankGrams(AddingGrams):
         self._each(fill)
         return out
 
-    def image_near(self, total: Sum, coef: AnyArray) -> tuple[AnyArray, AnyArray] | None:  # noqa: ARG002
-        return None
-
     def image_within(
         self,
         eta: Vector,

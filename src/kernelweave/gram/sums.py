@@ -62,8 +62,10 @@ class Sum:
 
     def at(self, stack: GramStack, eta: Vector) -> Sum:
         """Return the sum at other weights; this one's matrix is overwritten."""
-        step = _step(self.eta, eta, stack.sizes) if self.may_move and follows(stack) else None
-        if step is None or step.growth * self.growth > GROWTH or not follows(stack):
+        if not self.may_move or not follows(stack):
+            return summed(stack, eta, self.K)
+        step = _step(self.eta, eta, stack.sizes)
+        if step is None or step.growth * self.growth > GROWTH:
             return summed(stack, eta, self.K)
         carried = self._carried_on(step.keep, stack.n_threads)
         drawn = step.keep * self.weights_drawn + np.maximum(-step.change, 0.0)
