@@ -1,7 +1,8 @@
 """`python -m benchmarks`: time and memory as ratios, every comparison in one interleaved run.
 
 Without a name all parts run. Tables are printed, what was measured is written to benchmarks/results, one file
-a part, and docs/speed.md is made of all files there; `--page` does only that.
+a part, and docs/speed.md is made of all files there; `--page` does only that. `--against ENVIRONMENT` compares
+this version with the one installed there instead, in the parts given, raw, search and predict.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from rich.console import Console
 
 import kernelweave
 from benchmarks import (
+    against,
     fisher,
     given,
     growth,
@@ -61,7 +63,15 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="threads of our passes")
     parser.add_argument("--most", type=int, default=None, help="most samples of the part obscure")
     parser.add_argument("--page", action="store_true", help="only write docs/speed.md")
+    parser.add_argument("--against", metavar="ENVIRONMENT", help="an environment with another version")
     options = parser.parse_args()
+    if options.against:
+        unknown = set(options.parts) - set(against.PARTS)
+        if unknown:
+            parser.error(f"--against knows {', '.join(against.PARTS)}; got {', '.join(sorted(unknown))}")
+        console = Console(width=150)
+        console.print(against.table(against.run(options, console)))
+        return
     unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
