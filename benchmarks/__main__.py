@@ -1,8 +1,8 @@
 """`python -m benchmarks`: time and memory as ratios, every comparison in one interleaved run.
 
 Without a name all parts run. Tables are printed, what was measured is written to benchmarks/results, one file
-a part, and docs/speed.md is made of all files there; `--page` does only that. `--against ENVIRONMENT` compares
-this version with the one installed there instead, in the parts given, raw, search and predict.
+a part, and docs/speed.md is made of all files there; `--page` does only that. With `--against ENVIRONMENT`
+this version is compared with the one installed there instead, in the parts given, raw, search and predict.
 """
 
 from __future__ import annotations

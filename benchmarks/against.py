@@ -50,7 +50,7 @@ def run(options: argparse.Namespace, console: Console) -> list[dict]:
                 version.ask(forget=True)
         last = cell[:2]
         console.log(" ".join(map(str, cell)))
-        times = {name: math.inf for name in versions}
+        times = dict.fromkeys(versions, math.inf)
         for round_ in range(options.rounds):
             for name in versions if round_ % 2 == 0 else reversed(versions):
                 times[name] = min(times[name], versions[name].ask(cell=cell, memory=False))

@@ -1,4 +1,4 @@
-"""One version of kernelweave, run by the interpreter of its environment: it times a cell whenever it is asked.
+"""One version of kernelweave, run by the interpreter of its environment: it times a cell when asked.
 
 Reads one request a line from standard input, {"cell": [part, ...], "memory": bool}, and answers with one line
 of JSON. Only public names are used, so that any version can take part.
@@ -62,8 +62,7 @@ def given(size):
         G = Z @ Z.T
         D = np.maximum(np.diagonal(G)[:, None] + np.diagonal(G) - 2.0 * G, 0.0)
         np.fill_diagonal(D, 0.0)
-        for width in 2.0 ** np.arange(-3, 7):
-            Ks.append(np.exp(-D / (2.0 * width**2)))
+        Ks += [np.exp(-D / (2.0 * width**2)) for width in 2.0 ** np.arange(-3, 7)]
         for degree in (1, 2, 3):
             K = (1.0 + G) ** degree
             Ks.append(K / np.diagonal(K).mean())
@@ -99,7 +98,9 @@ def call(part, size, C, name):
     """Return the call of a cell, its data made beforehand."""
     if part == "given":
         Ks, y = given(size)
-        fit = MKLClassifier("precomputed", learner=Hinge(C=C), geometry=GEOMETRIES[name], tol=TOL, n_jobs=JOBS)
+        fit = MKLClassifier(
+            "precomputed", learner=Hinge(C=C), geometry=GEOMETRIES[name], tol=TOL, n_jobs=JOBS
+        )
         return lambda: fit.fit(Ks, y)
     if part.startswith("raw"):
         X, y = samples(2000)

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from benchmarks.measure import seconds
 from kernelweave import ITML
-from kernelweave.methods.logdet import MetricProblem, Space
+from kernelweave.metric.logdet import MetricProblem, Space
 
 PYTHON = Path(__file__).parents[1] / ".venv-metric" / "bin" / "python"
 WORKER = Path(__file__).with_name("metric_worker.py")

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.measure import raised_megabytes
 from kernelweave._threads import blas_threads
-from kernelweave.bank.made_rows import MadeRows
 from kernelweave.datasets.fashion_mnist import fashion_mnist
 from kernelweave.errors import DataError
 from kernelweave.experiments.papers.obscure_size import (
@@ -24,6 +23,7 @@ from kernelweave.experiments.papers.obscure_size import (
     certified,
     quarters,
 )
+from kernelweave.multiclass.row_blocks import MadeRows
 
 
 def run(options: Any, console: Any) -> list[dict[str, float]]:

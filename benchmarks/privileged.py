@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import seconds
-from kernelweave.methods.svm_plus import SVMPlus
+from kernelweave.privileged import SVMPlus
 
 CASES = ((1.0, 1.0, "linear"), (1.0, 1.0, "gaussian"), (10.0, 0.1, "gaussian"))
 # The conic solver takes minutes for 2,000 samples: one case has to do.

@@ -11,7 +11,8 @@ MODULES = (
     *(
         f"kernelweave.{layer}"
         for layer in (
-            *("kernels", "bank", "geometry", "learners", "solvers", "methods"),
+            *("kernels", "views", "bank", "geometry", "learners", "solvers"),
+            *("multiclass", "weak_labels", "privileged", "metric", "adaptive", "baselines"),
             *("explain", "plots", "report", "evaluation", "datasets", "io", "errors"),
         )
     ),

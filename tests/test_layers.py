@@ -1,4 +1,4 @@
-"""Imports go one way: kernels -> gram -> bank; geometry and learners on their own; solvers see protocols."""
+"""Engine rooms never import method rooms or estimators; method rooms never import each other."""
 
 import ast
 from pathlib import Path
@@ -10,43 +10,29 @@ import kernelweave
 ROOT = Path(kernelweave.__file__).parent
 TESTS = Path(__file__).parent
 FOUNDATION = {"_part", "_typing", "_threads", "_core", "errors"}
+ENGINE = {"kernels", "views", "bank", "gram", "geometry", "learners", "solvers"}
+METHODS = {"multiclass", "weak_labels", "privileged", "metric", "adaptive", "baselines"}
+MODELS = ENGINE | METHODS | {"estimators", "presets"}
 MAY_IMPORT = {
     "kernels": set(),
+    "views": set(),
     "gram": {"kernels"},
-    "bank": {"kernels", "gram"},
+    "bank": {"kernels", "views", "gram"},
     "geometry": set(),
     "learners": set(),
     "solvers": set(),
-    "methods": {"kernels", "gram", "bank", "geometry", "learners", "solvers"},
-    "estimators": {"kernels", "gram", "bank", "geometry", "learners", "solvers", "methods"},
-    "presets": {"estimators"},
-    "datasets": {"bank"},
+    "estimators": ENGINE,
+    **{room: ENGINE | {"estimators"} for room in METHODS},
+    "presets": ENGINE | METHODS | {"estimators"},
+    "datasets": {"bank", "views"},
     "evaluation": set(),
     "plots": {"evaluation"},
-    "experiments": {
-        "explain",
-        *("kernels", "bank", "geometry", "learners", "solvers", "methods", "estimators"),
-        *("datasets", "evaluation", "plots", "presets"),
-    },
-    "demo": {"bank", "estimators", "geometry", "kernels", "learners", "solvers", "report"},
-    "io": {"kernels", "gram", "bank", "geometry", "learners", "solvers", "methods", "estimators"},
-    "explain": {"bank", "estimators", "evaluation"},
-    "report": {
-        *("kernels", "bank", "geometry", "learners", "estimators"),
-        *("evaluation", "explain", "plots", "io"),
-    },
-    "command": {
-        "kernels",
-        "bank",
-        "geometry",
-        "learners",
-        "estimators",
-        "presets",
-        "io",
-        "evaluation",
-        "report",
-    },
-    "cli": {"demo", "experiments", "command"},
+    "explain": {"bank", "views", "estimators", "weak_labels", "evaluation"},
+    "io": ENGINE | METHODS | {"estimators"},
+    "experiments": MODELS | {"datasets", "evaluation", "explain", "plots"},
+    "report": MODELS | {"evaluation", "explain", "plots", "io"},
+    "demo": MODELS | {"report"},
+    "cli": MODELS | {"demo", "experiments", "io", "evaluation", "report"},
     "__main__": {"cli"},
 }
 # What solvers may know of other layers: protocols, functions of these alone, and a learner's plain result.

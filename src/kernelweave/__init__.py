@@ -7,37 +7,37 @@ close to the optimum the answer is.
 from importlib.metadata import version
 
 from kernelweave import presets
+from kernelweave.adaptive.localized import LocalizedMKLClassifier
+from kernelweave.adaptive.sample_adaptive import SampleAdaptiveMKLClassifier
 from kernelweave.bank import Bags, Entry, KernelBank, Nystroem, RandomFourier, Views
-from kernelweave.estimators.aligned import AlignedMKLClassifier
-from kernelweave.estimators.bag_baselines import (
+from kernelweave.baselines import alignf_weights, alignment, centered_alignment
+from kernelweave.baselines.aligned import AlignedMKLClassifier
+from kernelweave.baselines.easy_mkl import EasyMKLClassifier
+from kernelweave.baselines.heuristics import FHeuristicClassifier, PWMKClassifier
+from kernelweave.baselines.lp_beta import LPBetaClassifier
+from kernelweave.estimators.classifier import MKLClassifier
+from kernelweave.estimators.fisher import FisherMKLClassifier
+from kernelweave.estimators.one_class import OneClassMKL
+from kernelweave.estimators.path import path
+from kernelweave.estimators.regressor import MKLRegressor
+from kernelweave.estimators.regressor_search import MKLRegressorCV
+from kernelweave.estimators.search import MKLClassifierCV
+from kernelweave.io import load, save
+from kernelweave.metric import ITML, ITMLPlus, ITMLSelect, SupervisedMetric
+from kernelweave.multiclass.batches import batches
+from kernelweave.multiclass.obscure import ObscureClassifier
+from kernelweave.privileged.svm_2k import SVM2K
+from kernelweave.privileged.svm_plus import SVMPlusClassifier
+from kernelweave.report import write_report
+from kernelweave.weak_labels.bag_baselines import (
     InstanceLabelMKLClassifier,
     SetKernelMKLClassifier,
     SingleInstanceMKLClassifier,
     WitnessMKLClassifier,
 )
-from kernelweave.estimators.batches import batches
-from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.clusterer import MKLClusterer
-from kernelweave.estimators.easy_mkl import EasyMKLClassifier
-from kernelweave.estimators.fisher import FisherMKLClassifier
-from kernelweave.estimators.heuristics import FHeuristicClassifier, PWMKClassifier
-from kernelweave.estimators.localized import LocalizedMKLClassifier
-from kernelweave.estimators.lp_beta import LPBetaClassifier
-from kernelweave.estimators.metric import ITML, ITMLPlus, ITMLSelect, SupervisedMetric
-from kernelweave.estimators.multi_instance import MultiInstanceMKLClassifier
-from kernelweave.estimators.obscure import ObscureClassifier
-from kernelweave.estimators.one_class import OneClassMKL
-from kernelweave.estimators.path import path
-from kernelweave.estimators.regressor import MKLRegressor
-from kernelweave.estimators.regressor_search import MKLRegressorCV
-from kernelweave.estimators.sample_adaptive import SampleAdaptiveMKLClassifier
-from kernelweave.estimators.search import MKLClassifierCV
-from kernelweave.estimators.semi_supervised import SemiSupervisedMKLClassifier
-from kernelweave.estimators.svm_2k import SVM2K
-from kernelweave.estimators.svm_plus import SVMPlusClassifier
-from kernelweave.io import load, save
-from kernelweave.methods import alignf_weights, alignment, centered_alignment
-from kernelweave.report import write_report
+from kernelweave.weak_labels.clusterer import MKLClusterer
+from kernelweave.weak_labels.multi_instance import MultiInstanceMKLClassifier
+from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier
 
 __version__ = version("kernelweave")
 

@@ -13,7 +13,7 @@ from kernelweave import (
     SemiSupervisedMKLClassifier,
 )
 from kernelweave.kernels import Gaussian
-from kernelweave.methods.svm_2k import Prices, solve_two_views
+from kernelweave.privileged.svm_2k_problem import Prices, solve_two_views
 from kernelweave.solvers import Pegasos
 
 

@@ -13,10 +13,10 @@ from kernelweave import (
     SVMPlusClassifier,
     Views,
 )
+from kernelweave.baselines import localized, svm_2k
 from kernelweave.datasets.view_entries import make_views, remove_entries, swap_entries
 from kernelweave.geometry import Simplex
 from kernelweave.kernels import Gaussian, Linear
-from kernelweave.methods import localized, svm_2k
 from kernelweave.plots import SwitchesDisplay
 
 BANK = KernelBank([Linear(), Gaussian(width=0.7)])

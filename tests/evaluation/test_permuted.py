@@ -9,9 +9,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from kernelweave import ITML, ITMLPlus, SupervisedMetric, SVMPlusClassifier
-from kernelweave.estimators.metric.supervised import pairs_from_labels
 from kernelweave.evaluation import permuted_control
 from kernelweave.kernels import Linear
+from kernelweave.metric.supervised import pairs_from_labels
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(45) % 3

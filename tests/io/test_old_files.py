@@ -52,5 +52,3 @@ def test_an_old_model_shows_what_it_learnt(path):
             assert repr(getattr(model, name))
     if "certificate_" in vars(model):
         assert model.certificate_.lower <= model.certificate_.upper
-
-

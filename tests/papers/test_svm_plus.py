@@ -9,7 +9,7 @@ from tests.reference.problems import gaussian, random_problem, unit_mean_diagona
 
 from kernelweave import SVMPlusClassifier
 from kernelweave.geometry import BoxSimplex, LpBall, RidgeSimplex, Simplex, Uniform
-from kernelweave.methods.svm_plus import SVMPlus
+from kernelweave.privileged import SVMPlus
 
 METHODS = ["interior", "smo"]
 

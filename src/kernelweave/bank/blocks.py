@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices
-from kernelweave.bank.columns import near_matches
-from kernelweave.bank.tables import Table, as_floats, as_table, column_names, is_sparse, stack, take_columns
-from kernelweave.bank.views import Views
+from kernelweave.views.columns import near_matches
+from kernelweave.views.tables import Table, as_floats, as_table, column_names, is_sparse, stack, take_columns
+from kernelweave.views.views import Views
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ import numpy as np
 from kernelweave._typing import Indices, Matrix, Span, Vector
 from kernelweave.bank.blocks import Block, PairwiseBlock
 from kernelweave.bank.sources import RowSource, WholeSource
-from kernelweave.bank.tables import is_sparse
 from kernelweave.gram import Source
 from kernelweave.kernels import Kernel, Scaling
 from kernelweave.kernels.base import DistanceKernel, Recipe
 from kernelweave.kernels.fitted_scaling import FittedScaling, Multiplied, Side
 from kernelweave.kernels.pairs import Pairs
+from kernelweave.views.tables import is_sparse
 
 
 @dataclass(frozen=True)

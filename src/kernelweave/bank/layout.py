@@ -7,10 +7,10 @@ from typing import Any
 
 from kernelweave._typing import Indices
 from kernelweave.bank.blocks import Block, Columns, PairwiseBlock
-from kernelweave.bank.columns import near_matches, resolve_columns
 from kernelweave.bank.entry import Entry
-from kernelweave.bank.tables import Table, as_table, column_names, take_columns
-from kernelweave.bank.views import Views
+from kernelweave.views.columns import near_matches, resolve_columns
+from kernelweave.views.tables import Table, as_table, column_names, take_columns
+from kernelweave.views.views import Views
 
 # The name of a table's columns taken together, as x0, x1, ... are those of nameless single ones.
 WHOLE = "x"

@@ -13,7 +13,6 @@ from kernelweave._part import Part
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
 from kernelweave.bank.unchecked import UncheckedSource
-from kernelweave.bank.views import Views
 from kernelweave.gram import MatrixSource, Source
 from kernelweave.kernels import Scaling
 from kernelweave.kernels.checks import (
@@ -28,6 +27,7 @@ from kernelweave.kernels.checks import (
 )
 from kernelweave.kernels.fitted_scaling import FittedScaling
 from kernelweave.kernels.scaling import as_scaling
+from kernelweave.views.views import Views
 
 # Flops that may be spent on proving that the matrices are positive semidefinite: a fraction of a second.
 PROOF_BUDGET = 5e8

@@ -11,11 +11,11 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Matrix, Span, Vector
-from kernelweave.bank.tables import is_sparse
 from kernelweave.gram import Source
 from kernelweave.gram.grid import ORDER, Grid
 from kernelweave.gram.knots import Knots
 from kernelweave.kernels.pairs import Pairs
+from kernelweave.views.tables import is_sparse
 
 # Kernels of up to this many variables are smooth enough to be told by few samples.
 FEW_VARIABLES = 2

@@ -1,17 +1,14 @@
 """scikit-learn estimators: validation and glue, no mathematics."""
 
-from kernelweave.estimators.aligned import AlignedMKLClassifier
+from importlib import import_module
+from typing import Any
+
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.easy_mkl import EasyMKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
-from kernelweave.estimators.heuristics import FHeuristicClassifier, PWMKClassifier
-from kernelweave.estimators.lp_beta import LPBetaClassifier
 from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.estimators.regressor_search import MKLRegressorCV
 from kernelweave.estimators.search import MKLClassifierCV
-from kernelweave.estimators.svm_2k import SVM2K
-from kernelweave.estimators.svm_plus import SVMPlusClassifier
 
 __all__ = [
     "AlignedMKLClassifier",
@@ -28,3 +25,20 @@ __all__ = [
     "SVM2K",
     "SVMPlusClassifier",
 ]
+
+# Estimators that live with their mathematics, and are found here too.
+ELSEWHERE = {
+    "AlignedMKLClassifier": "baselines",
+    "EasyMKLClassifier": "baselines",
+    "FHeuristicClassifier": "baselines",
+    "LPBetaClassifier": "baselines",
+    "PWMKClassifier": "baselines",
+    "SVM2K": "privileged",
+    "SVMPlusClassifier": "privileged",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ELSEWHERE:
+        return getattr(import_module(f"kernelweave.{ELSEWHERE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

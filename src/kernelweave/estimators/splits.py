@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, check_cv
 
-from kernelweave._typing import AnyArray
-from kernelweave.methods.single_kernels import Fold
+from kernelweave._typing import AnyArray, Indices
+
+Fold: TypeAlias = tuple[Indices, Indices]
 
 
 def stratified_folds(cv: Any, index: AnyArray) -> list[Fold]:

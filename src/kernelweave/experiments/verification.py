@@ -19,11 +19,11 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.datasets import load
-from kernelweave.estimators.metric import ITML, ITMLPlus, ITMLSelect
-from kernelweave.estimators.metric.supervised import pairs_from_labels
 from kernelweave.evaluation import pair_average_precision, pair_roc_auc
 from kernelweave.experiments.experiment import chosen
 from kernelweave.experiments.store import Cell
+from kernelweave.metric import ITML, ITMLPlus, ITMLSelect
+from kernelweave.metric.supervised import pairs_from_labels
 
 
 @dataclass(frozen=True)

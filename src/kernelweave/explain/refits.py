@@ -14,9 +14,9 @@ from kernelweave._typing import AnyArray, Indices
 from kernelweave.bank.chosen import ChosenBank
 from kernelweave.bank.cross import n_rows
 from kernelweave.estimators.inputs import as_bank, as_one_array, is_precomputed
-from kernelweave.estimators.partial_labels import unlabelled
-from kernelweave.estimators.semi_supervised import SemiSupervisedMKLClassifier
 from kernelweave.explain.contributions import unwrapped
+from kernelweave.weak_labels.partial_labels import unlabelled
+from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier
 
 Split = tuple[Indices, Indices]
 

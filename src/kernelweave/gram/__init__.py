@@ -5,7 +5,6 @@ from kernelweave.gram.dense import DenseGrams
 from kernelweave.gram.given import MatrixSource
 from kernelweave.gram.joined import JoinedGrams
 from kernelweave.gram.lazy import LazyGrams
-from kernelweave.gram.local import LazyLocalGrams, LocalGrams, localised
 from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import (
@@ -17,31 +16,25 @@ from kernelweave.gram.protocol import (
     StoredStack,
     Subsets,
 )
-from kernelweave.gram.rows import FeatureRows, StoredRows
 from kernelweave.gram.source import Source
 from kernelweave.gram.storage import Storage, storage
 
 __all__ = [
     "DefersChecks",
     "DenseGrams",
-    "FeatureRows",
     "GramStack",
     "JoinedGrams",
     "KernelRows",
     "KnowsRounding",
     "LazyGrams",
-    "LazyLocalGrams",
-    "LocalGrams",
     "LowRankGrams",
     "MatrixSource",
     "PackedGrams",
     "Samples",
     "Source",
     "Storage",
-    "StoredRows",
     "StoredStack",
     "Subsets",
-    "localised",
     "storage",
     "store",
 ]

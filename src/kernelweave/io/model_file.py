@@ -15,10 +15,11 @@ from zipfile import BadZipFile, ZipFile
 
 from kernelweave.errors import DataError
 from kernelweave.io.atomic import written_whole
+from kernelweave.io.old_names import with_todays_names
 from kernelweave.io.trusted import strangers
 
 # Raised when files of this version could not be read by the code of the version before.
-FORMAT = 1
+FORMAT = 2
 LABEL = "kernelweave.json"
 # What every label has, and what it is.
 KEYS = {"format": int, "versions": dict, "model": str, "kernels": list, "views": list, "notes": dict}
@@ -121,6 +122,7 @@ def load(path: str | Path, *, trusted: Sequence[str | type] = ()) -> Any:
     content = _read(path)
     label = _checked_label(content, path)
     try:
+        content = with_todays_names(content)
         names = skops.get_untrusted_types(data=content)
     except BROKEN as error:
         raise _damaged(path, error) from None

@@ -9,7 +9,10 @@ from functools import cache
 from types import ModuleType
 
 # Classes of these layers are values: making one reads no file and starts nothing.
-LAYERS = ("kernels", "gram", "bank", "geometry", "learners", "solvers", "methods", "estimators")
+ROOMS = (
+    *("kernels", "views", "gram", "bank", "geometry", "learners", "solvers", "estimators"),
+    *("multiclass", "weak_labels", "privileged", "metric", "adaptive", "baselines"),
+)
 # Parts of scikit-learn's own models that skops does not list by itself.
 OF_SCIKIT_LEARN = (
     "sklearn.calibration._CalibratedClassifier",
@@ -26,7 +29,7 @@ OF_SCIKIT_LEARN = (
 def own_types() -> frozenset[str]:
     """Return the full names of the classes of the layers a model is made of."""
     found = set(OF_SCIKIT_LEARN)
-    for layer in LAYERS:
+    for layer in ROOMS:
         package = importlib.import_module(f"kernelweave.{layer}")
         for module in [package, *_inside(package)]:
             found |= {

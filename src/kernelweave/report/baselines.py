@@ -12,8 +12,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from kernelweave.bank.chosen import ChosenBank, ConcatenatedBank
-from kernelweave.estimators.bag_baselines import SetKernelMKLClassifier
-from kernelweave.estimators.bag_classifier import BagClassifier
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.inputs import as_bank, is_precomputed
 from kernelweave.estimators.model import MKLModel
@@ -21,6 +19,8 @@ from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.geometry import Point, Uniform
 from kernelweave.kernels import Gaussian
 from kernelweave.learners import Hinge, Square
+from kernelweave.weak_labels.bag_baselines import SetKernelMKLClassifier
+from kernelweave.weak_labels.bag_classifier import BagClassifier
 
 AVERAGE, SINGLE, CONCATENATED = "average kernel", "best single kernel", "concatenation"
 Grid = dict[str, Sequence[Any]]

@@ -11,10 +11,8 @@ import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.bank.bags import as_bags
 from kernelweave.bank.cross import n_rows
 from kernelweave.errors import IncompatiblePartsError, NotOfferedError
-from kernelweave.estimators.bag_classifier import BagClassifier
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.inputs import as_one_array
 from kernelweave.estimators.model import MKLModel
@@ -35,6 +33,8 @@ from kernelweave.report.held_out import (
     score,
 )
 from kernelweave.report.walk import Walk, walk
+from kernelweave.views.bags import as_bags
+from kernelweave.weak_labels.bag_classifier import BagClassifier
 
 THIS = "this model"
 MOST_DOUBTFUL = 10

@@ -1,4 +1,4 @@
-"""Written once, by the version whose files the folder holds: one small model of each kind, and what it predicts.
+"""Written once, by the version whose files the folder holds: a small model of each kind, its predictions.
 
     python tests/io/version_0_1/write.py
 
@@ -79,7 +79,12 @@ def models(d):
     yield "classifier_groups", *decided(grouped.fit(X, y))
     yield "classifier_precomputed", kw.MKLClassifier("precomputed").fit(kernels, y), "decision_function", rows
     per_feature = kw.KernelBank.per_feature(scaling=UnitMean())
-    yield "classifier_per_feature", kw.MKLClassifier(per_feature).fit(X[:, :2], y), "decision_function", new[:, :2]
+    yield (
+        "classifier_per_feature",
+        kw.MKLClassifier(per_feature).fit(X[:, :2], y),
+        "decision_function",
+        new[:, :2],
+    )
     positive = kw.KernelBank([ChiSquared(), Linear()])
     model = kw.MKLClassifier(positive, learner=Hinge(C=3.0)).fit(np.abs(X), y)
     yield "classifier_chi_squared", model, "decision_function", np.abs(new)

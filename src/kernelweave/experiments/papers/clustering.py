@@ -15,11 +15,11 @@ from sklearn.metrics import adjusted_rand_score
 from kernelweave._typing import AnyArray
 from kernelweave.bank import KernelBank
 from kernelweave.datasets import load
-from kernelweave.estimators.clusterer import MKLClusterer
 from kernelweave.experiments.experiment import Experiment
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.views import Means
 from kernelweave.kernels import Gaussian
+from kernelweave.weak_labels.clusterer import MKLClusterer
 
 # Moons need kernels narrower than the gap between them; wide ones among them make them harder to tell.
 MOONS = {"moons": (32.0, 64.0, 128.0), "moons, wide too": (4.0, 16.0, 64.0, 256.0)}

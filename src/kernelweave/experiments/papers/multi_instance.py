@@ -14,16 +14,16 @@ from sklearn.preprocessing import scale
 
 from kernelweave.bank import Bags, KernelBank
 from kernelweave.datasets import load
-from kernelweave.estimators.bag_baselines import (
+from kernelweave.experiments.experiment import Experiment
+from kernelweave.experiments.store import Cell
+from kernelweave.experiments.views import Means
+from kernelweave.weak_labels.bag_baselines import (
     InstanceLabelMKLClassifier,
     SetKernelMKLClassifier,
     SingleInstanceMKLClassifier,
     WitnessMKLClassifier,
 )
-from kernelweave.estimators.multi_instance import MultiInstanceMKLClassifier
-from kernelweave.experiments.experiment import Experiment
-from kernelweave.experiments.store import Cell
-from kernelweave.experiments.views import Means
+from kernelweave.weak_labels.multi_instance import MultiInstanceMKLClassifier
 
 C, C_BASELINE, THETA, FOLDS, REPEATS = 10.0, 1.0, 1.2, 10, 5
 SETS = {"musk1": "Musk1", "musk2": "Musk2", "elephant": "Elephant", "fox": "Fox", "tiger": "Tiger"}

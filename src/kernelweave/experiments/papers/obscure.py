@@ -15,14 +15,14 @@ from kernelweave.bank import KernelBank, Views
 from kernelweave.bank.base import Bank
 from kernelweave.datasets import load
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.obscure import ObscureClassifier
 from kernelweave.experiments.experiment import Experiment
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.views import Bands
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian
 from kernelweave.learners import Hinge
-from kernelweave.solvers import DualAscent, OnlineBatch, Pegasos
+from kernelweave.multiclass import DualAscent, OnlineBatch, Pegasos
+from kernelweave.multiclass.obscure import ObscureClassifier
 
 C, P, N_TRAIN, N_TEST = 10.0, 1.05, 300, 1000
 EPOCHS = (2, 5, 10, 20, 50)

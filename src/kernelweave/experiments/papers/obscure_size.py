@@ -16,13 +16,13 @@ from kernelweave._typing import AnyArray
 from kernelweave.bank import KernelBank
 from kernelweave.bank.base import Bank
 from kernelweave.datasets.fashion_mnist import fashion_mnist
-from kernelweave.estimators.obscure import ObscureClassifier
 from kernelweave.experiments.experiment import Experiment
 from kernelweave.experiments.papers.obscure import fingerprint
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.views import Means
 from kernelweave.kernels import Gaussian, Linear, Polynomial, UnitMean
-from kernelweave.solvers import DualAscent
+from kernelweave.multiclass import DualAscent
+from kernelweave.multiclass.obscure import ObscureClassifier
 
 C, P, N_TEST, MEMORY, TOL, PASSES = 1.0, 1.1, 2_000, 2e9, 2e-2, 5.0
 SIZES, SVC_MOST = (1_000, 2_000, 5_000, 10_000, 20_000, 60_000), 10_000

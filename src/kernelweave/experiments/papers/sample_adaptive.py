@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import Indices, Matrix
+from kernelweave.adaptive.localized import LocalizedMKLClassifier
+from kernelweave.adaptive.sample_adaptive import SampleAdaptiveMKLClassifier
 from kernelweave.bank import KernelBank, Views
 from kernelweave.datasets import load
 from kernelweave.datasets.view_entries import ViewEntries, make_views, remove_entries, swap_entries
 from kernelweave.estimators import MKLClassifier
-from kernelweave.estimators.localized import LocalizedMKLClassifier
-from kernelweave.estimators.sample_adaptive import SampleAdaptiveMKLClassifier
 from kernelweave.experiments.experiment import Experiment
 from kernelweave.experiments.view_contest import Contestant, Split, ViewContest
 from kernelweave.experiments.views.contests import Accuracies, Means

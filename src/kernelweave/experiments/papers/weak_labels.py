@@ -15,12 +15,12 @@ from sklearn.semi_supervised import LabelSpreading
 from kernelweave.bank import KernelBank
 from kernelweave.datasets import load
 from kernelweave.estimators import MKLClassifier
-from kernelweave.estimators.semi_supervised import SemiSupervisedMKLClassifier
 from kernelweave.experiments.experiment import Experiment
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.views import Means
 from kernelweave.geometry import LpBall
 from kernelweave.learners import Hinge
+from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier
 
 C, C_UNLABELED, THETA, ROUNDS, NEIGHBOURS = 100.0, 0.1, 1.2, 7, 10
 METHODS = ("l2 MKL", "IOKL-HM", "IOKL-SM", "IOKL-SM, true balance", "label spreading")

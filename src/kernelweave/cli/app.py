@@ -1,0 +1,243 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernelweave import __version__
+from kernelweave.errors import DataError
+
+app = typer.Typer(
+    name="kernelweave",
+    help="Multiple kernel learning with certificates.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+# As `kernelweave.cli.methods` has them; help is shown without loading the library.
+METHODS = (
+    "simple_mkl, sm1_mkl, sm2_mkl, silp, lp_mkl, l2_mkl, elastic_net_mkl, average_kernel, sum_kernel, "
+    "mk_fda, sample_adaptive, localized_mkl, obscure, align, alignf, kta, f_heuristic, pwmk, lp_beta, "
+    "easy_mkl"
+)
+# What the commands on the user's own files take for a mistake of the user's: the library says no with these.
+MISTAKES = (ValueError, OSError, ImportError, MemoryError)
+
+
+@app.command()
+def demo(
+    splits: Annotated[int, typer.Option(min=2, help="Number of random 70/30 splits.")] = 5,
+    report: Annotated[Path, typer.Option(help="The page to write.")] = Path("kernelweave-report.html"),
+) -> None:
+    """Train on breast cancer's three views, compare with the usual baselines, write a report."""
+    from kernelweave import demo
+
+    with _one_sentence(f"stopped; {report} was not written.", MISTAKES):
+        demo.run(splits, report=report)
+
+
+@app.command()
+def reproduce(
+    experiment: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Which one; none lists them all.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A few cells only, in minutes.")] = False,
+    data: Annotated[str | None, typer.Option(help="Folder of the data files; KERNELWEAVE_DATA else.")] = None,
+    jobs: Annotated[int, typer.Option(help="Cells to run side by side; -1 for all cores.")] = 1,
+    store: Annotated[Path, typer.Option(help="File of finished work.")] = Path("kernelweave-results.sqlite"),
+    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("results"),
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on.")] = None,
+    records: Annotated[Path | None, typer.Option(help="Folder of records to go on from.")] = None,
+) -> None:
+    """Rerun a table or figure of a paper; what was finished before is not run again."""
+    from rich.console import Console
+
+    from kernelweave.experiments import command
+
+    how: dict[str, Any] = {
+        "quick": quick,
+        "data": data,
+        "jobs": jobs,
+        "store": store,
+        "out": out,
+        "cluster": cluster,
+        "records": records,
+    }
+    with _one_sentence():
+        if experiment is None:
+            command.list_all(Console())
+        elif experiment == "all":
+            command.reproduce_all(Console(), **how)
+        else:
+            command.reproduce(experiment, **how)
+
+
+@app.command()
+def results(
+    store: Annotated[Path | None, typer.Option(help="File of finished work to take over.")] = None,
+    records: Annotated[Path, typer.Option(help="Folder of all records.")] = Path("docs/records"),
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results.md"),
+) -> None:
+    """Write one page with the tables of all finished work."""
+    from kernelweave.experiments import command
+
+    with _one_sentence():
+        command.report(store, records, out)
+
+
+@app.command()
+def fit(
+    data: Annotated[list[str], typer.Argument(help="One file, or several that share an id.")],
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    model: Annotated[Path, typer.Option(help="The model file to write.")],
+    view: Annotated[
+        list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
+    ] = None,
+    identity: Annotated[
+        str | None, typer.Option("--id", help="Column that tells rows apart; with several files 'id'.")
+    ] = None,
+    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
+    method: Annotated[str, typer.Option(help=f"A published method: {METHODS}.")] = "simple_mkl",
+    bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
+    cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    probability: Annotated[
+        bool, typer.Option("--probability", help="Learn probabilities too, by five more fits.")
+    ] = False,
+    report: Annotated[Path | None, typer.Option(help="An HTML page about the model to write.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
+) -> None:
+    """Learn a model from CSV, Parquet or NPZ files and write it to a file."""
+    from kernelweave.cli import commands, output
+    from kernelweave.cli.progress import fits_bar
+
+    console = output.plain_console()
+    verbose = int(console.is_terminal and not as_json)
+    with _one_sentence(f"stopped; {model} was not written.", MISTAKES):
+        request = commands.Request(
+            data, target, view or (), identity, task, method, bank, cost, verbose, probability
+        )
+        told, fitted = commands.fit(request, model, report)
+        if not as_json:
+            output.say_fit(console, told, hint=report is None)
+    if told["stopped"]:
+        if as_json:
+            typer.echo(json.dumps(told, ensure_ascii=False))
+        unwritten = "" if report is None else f" {report} is not written."
+        typer.echo(f"kernelweave: stopped; {model} holds the best weights so far.{unwritten}", err=True)
+        raise typer.Exit(130)
+    if report is not None:
+        with _one_sentence(f"stopped; {model} is written, {report} is not.", MISTAKES):
+            with fits_bar(console.is_terminal and not as_json) as begin:
+                commands.report(fitted, told, report, begin)
+            told["report"] = str(report)
+            if not as_json:
+                console.print(f"Report written to {report}; it opens in any browser.")
+    if as_json:
+        typer.echo(json.dumps(told, ensure_ascii=False))
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model file that fit has written.")],
+    data: Annotated[list[str], typer.Argument(help="Files with the same columns as those of fit.")],
+    out: Annotated[Path | None, typer.Option(help="CSV file to write; none prints it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
+) -> None:
+    """Predict the rows of files with a model file."""
+    from kernelweave.cli import commands, output
+
+    with _one_sentence("stopped; nothing was written.", MISTAKES):
+        rows, told = commands.predict(model, data, out)
+        if as_json:
+            typer.echo(json.dumps(told | ({"csv": rows} if out is None else {}), ensure_ascii=False))
+            return
+        output.say_notes(output.plain_console(stderr=True), told["notes"])
+        if out is None:
+            typer.echo(rows, nl=False)
+        else:
+            typer.echo(f"{told['rows']} predictions written to {out}.")
+
+
+@app.command()
+def compare(
+    data: Annotated[list[str], typer.Argument(help="One file, or several that share an id.")],
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    method: Annotated[
+        list[str] | None, typer.Option(help=f"A method, repeatable, or 'all': {METHODS}.")
+    ] = None,
+    view: Annotated[
+        list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
+    ] = None,
+    identity: Annotated[str | None, typer.Option("--id", help="Column that tells rows apart.")] = None,
+    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
+    bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
+    cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
+    repeats: Annotated[int, typer.Option(help="How often to cut folds anew.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Say the scores as JSON.")] = False,
+) -> None:
+    """Score methods and baselines on the same splits, with paired differences."""
+    from kernelweave.cli import commands, compare, output
+    from kernelweave.cli.progress import fits_bar
+
+    console = output.plain_console()
+    with _one_sentence("stopped before the first method was finished.", MISTAKES):
+        request = commands.Request(data, target, view or (), identity, task, bank=bank, cost=cost)
+        with fits_bar(console.is_terminal and not as_json) as begin:
+            done, told = compare.compare(request, method or (), folds, repeats, begin)
+        if not done.scores:
+            raise KeyboardInterrupt
+        told |= done.told()
+        if as_json:
+            typer.echo(json.dumps(told, ensure_ascii=False))
+        else:
+            output.say_columns(console, told)
+            output.say_compare(console, told)
+    if done.stopped:
+        typer.echo(f"kernelweave: stopped; finished: {', '.join(done.scores)}.", err=True)
+        raise typer.Exit(130)
+
+
+@app.command()
+def inspect(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Show what a model file holds: columns, kernels, weights, certificate, versions."""
+    from kernelweave.cli import commands, output
+
+    with _one_sentence("stopped.", MISTAKES):
+        label = commands.inspect(model)
+        if as_json:
+            typer.echo(json.dumps(label, ensure_ascii=False))
+        else:
+            output.say_inspect(output.plain_console(), label)
+
+
+@contextmanager
+def _one_sentence(
+    stopped: str = "stopped; finished work is kept, and the same command goes on.",
+    mistakes: tuple[type[Exception], ...] = (DataError, OSError),
+) -> Iterator[None]:
+    """Turn a mistake of the user's into one sentence and exit code 2, and Ctrl-C into what was kept."""
+    try:
+        yield
+    except mistakes as error:
+        typer.echo(f"kernelweave: {' '.join(str(error).split()) or type(error).__name__}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo(f"kernelweave: {stopped}", err=True)
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)

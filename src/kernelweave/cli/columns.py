@@ -1,0 +1,203 @@
+"""What the columns are: the target, the id, the views, and what is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from kernelweave._typing import AnyArray
+from kernelweave.cli.files import pandas
+from kernelweave.cli.join_tables import Joined, find_column
+from kernelweave.errors import DataError
+from kernelweave.views.columns import near_matches
+
+WHOLE, ID = "all", "looks like an id"
+# A column of whole numbers with no more different ones than this is taken for classes.
+MOST_CLASSES = 20
+# Squares of larger numbers, summed over the rows, are no longer numbers.
+LARGEST = 1e150
+COMMAS = "decimal commas are not read; write 1.5 for 1,5"
+COMMA_NUMBER = re.compile(r"\s*[+-]?\d*,?\d+([eE][+-]?\d+)?\s*")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns are what."""
+
+    target: str
+    views: dict[str, list[str]]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns of the views, each once, in order."""
+        return list(dict.fromkeys(name for columns in self.views.values() for name in columns))
+
+    @property
+    def positions(self) -> dict[str, list[int]]:
+        """The views as positions among `columns`."""
+        place = {name: k for k, name in enumerate(self.columns)}
+        return {view: [place[name] for name in columns] for view, columns in self.views.items()}
+
+
+def assign(joined: Joined, target: str, views: Sequence[str]) -> Roles:
+    """Decide what every column is."""
+    if views and len(joined.names) > 1:
+        raise DataError("Several files are views already; use --view with one file only.")
+    full = find_column(joined, target)
+    columns = [str(name) for name in joined.frame.columns if name != full]
+    if views:
+        chosen = dict(_view(word, columns, full) for word in views)
+        if len(chosen) < len(views):
+            raise DataError("Two views have the same name; names have to differ.")
+    else:
+        grouped = joined.groups or {WHOLE: columns}
+        chosen = {
+            name: [c for c in group if c != full and reason_against(joined.frame[c]) is None]
+            for name, group in grouped.items()
+        }
+        chosen = {name: group for name, group in chosen.items() if group}
+    if not chosen:
+        hint = next((f" ({c!r}: {COMMAS})" for c in columns if has_decimal_commas(joined.frame[c])), "")
+        raise DataError(f"There is no column of numbers beside the target {target!r} to learn from{hint}.")
+    used = {name for group in chosen.values() for name in group}
+    left_out = {
+        name: reason_against(joined.frame[name]) or "not named in a view"
+        for name in columns
+        if name not in used
+    }
+    return Roles(full, chosen, left_out)
+
+
+def table(frame: Any, columns: Sequence[str]) -> Any:
+    """Return these columns as floats; every cell has to be a finite number."""
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        shown = ", ".join(repr(name) for name in missing[:5]) + (", ..." if len(missing) > 5 else "")
+        raise DataError(
+            f"The data lack {len(missing)} of the {len(columns)} columns the model needs: {shown}."
+        )
+    for name in columns:
+        _require_numbers(frame[name], name)
+    return frame[list(columns)].astype(np.float64)
+
+
+def targets(values: Any, name: str, task: str) -> tuple[AnyArray, str]:
+    """Return the target and what it is: 'classification' or 'regression'."""
+    empty = int(values.isna().sum())
+    if empty:
+        raise DataError(f"The target {name!r} has {empty} empty cells; remove those rows or fill them.")
+    numeric = is_number(values)
+    if task == "auto":
+        whole = numeric and bool((values == values.round()).all())
+        few = values.nunique() <= MOST_CLASSES
+        task = "regression" if numeric and not (whole and few) else "classification"
+    if task == "regression":
+        if not numeric:
+            raise DataError(
+                f"The target {name!r} is text; regression needs numbers (--task classification?)."
+            )
+        _require_numbers(values, name)
+        return values.to_numpy(dtype=np.float64), task
+    y = values.to_numpy() if numeric else values.astype(str).to_numpy(dtype=object).astype(str)
+    kinds, counts = np.unique(y, return_counts=True)
+    if kinds.size < 2:
+        raise DataError(f"The target {name!r} is always {kinds[0]}; learning needs at least two classes.")
+    if kinds.size > len(y) // 2:
+        raise DataError(
+            f"The target {name!r} has {kinds.size} classes in {len(y)} rows; is it the right column, or "
+            "--task regression?"
+        )
+    if counts.min() < 2:
+        raise DataError(
+            f"The class {kinds[counts.argmin()]} of {name!r} has one row only; each needs two or more."
+        )
+    return y, task
+
+
+def is_number(values: Any) -> bool:
+    """Tell whether a column of a frame holds numbers (or yes and no)."""
+    types = pandas().api.types
+    return bool(types.is_numeric_dtype(values.dtype) and not types.is_complex_dtype(values.dtype))
+
+
+def has_decimal_commas(values: Any) -> bool:
+    """Tell whether a column of text is made of numbers such as 1,5."""
+    if is_number(values):
+        return False
+    cells = values.dropna().astype(str)
+    return bool(cells.str.contains(",").any()) and all(COMMA_NUMBER.fullmatch(cell) for cell in cells)
+
+
+def reason_against(values: Any) -> str | None:
+    """Return why a column nobody named is not taken to learn from, or None."""
+    if not is_number(values):
+        return COMMAS if has_decimal_commas(values) else "not a number"
+    return ID if looks_like_id(str(values.name)) else None
+
+
+def looks_like_id(name: str) -> bool:
+    """Tell whether a column is named as one that tells rows or people apart: id, patient_id, index."""
+    word = name.rpartition(":")[2].strip().lower()
+    return word in ("id", "index", "unnamed: 0") or word.endswith(("_id", "-id", ".id", " id"))
+
+
+def shared_ids(frame: Any, roles: Roles) -> list[str]:
+    """Return a sentence for every column left out as an id whose rows are not told apart by it."""
+    return [
+        f"Rows share values of {name!r}: folds that part them make scores too good."
+        for name, reason in roles.left_out.items()
+        if reason == ID and not frame[name].is_unique
+    ]
+
+
+def _view(word: str, columns: list[str], target: str) -> tuple[str, list[str]]:
+    name, sign, rest = word.partition("=")
+    if not sign or not name or not rest:
+        raise DataError(f"--view is NAME=COLUMNS, such as size=width,height or rna=gene*; got {word!r}.")
+    found: list[str] = []
+    for part in rest.split(","):
+        found += _columns(part.strip(), columns, target, name)
+    return name, list(dict.fromkeys(found))
+
+
+def _columns(part: str, columns: list[str], target: str, view: str) -> list[str]:
+    """Return the columns of a name, a pattern with * or ?, or a range first:last."""
+    if part in columns:
+        return [part]
+    if part == target:
+        raise DataError(f"View {view!r} asks for {part!r}, which is the target; leave it out.")
+    first, sign, last = part.partition(":")
+    if sign and first in columns and last in columns:
+        if columns.index(first) > columns.index(last):
+            raise DataError(f"The range {part!r} of view {view!r} runs backwards; write {last}:{first}.")
+        return columns[columns.index(first) : columns.index(last) + 1]
+    found = [name for name in columns if fnmatchcase(name, part)]
+    if not found:
+        near = near_matches(part, tuple(columns))
+        raise DataError(f"View {view!r} asks for {part!r}, but there is no such column; did you mean {near}?")
+    return found
+
+
+def _require_numbers(values: Any, name: str) -> None:
+    if not is_number(values):
+        example = next((v for v in values if isinstance(v, str)), values.iloc[0])
+        remedy = COMMAS if has_decimal_commas(values) else "encode it or leave it out"
+        raise DataError(f"Column {name!r} is not made of numbers (such as {example!r}); {remedy}.")
+    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    empty = int(np.isnan(numbers).sum())
+    if empty:
+        which = "all cells" if empty == len(numbers) else f"{empty} of {len(numbers)} cells"
+        raise DataError(f"Column {name!r} has {which} empty; fill them or leave the column out.")
+    if not np.isfinite(numbers).all():
+        raise DataError(f"Column {name!r} has infinite values; replace them or leave the column out.")
+    if (top := np.abs(numbers).max()) > LARGEST:
+        raise DataError(
+            f"Column {name!r} has values as large as {top:.1e}, whose squares overflow; "
+            "write it in larger units."
+        )

@@ -1,0 +1,88 @@
+"""The methods by the names of the presets, over views of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernelweave import presets
+from kernelweave.bank import KernelBank
+from kernelweave.errors import DataError
+from kernelweave.estimators.regressor import MKLRegressor
+from kernelweave.geometry import BoxSimplex, LpBall, Simplex, Uniform
+from kernelweave.kernels import Gaussian, Linear
+from kernelweave.learners import Square
+from kernelweave.views.columns import near_matches
+
+SCALES = (0.25, 1.0, 4.0)
+# Presets whose first parameters are a bank and C, and which classify rows of a table.
+WITH_COST = (
+    *("simple_mkl", "silp", "sm2_mkl", "lp_mkl", "l2_mkl", "elastic_net_mkl", "average_kernel", "sum_kernel"),
+    *(
+        "sample_adaptive",
+        "localized_mkl",
+        "obscure",
+        "align",
+        "alignf",
+        "kta",
+        "f_heuristic",
+        "pwmk",
+        "lp_beta",
+    ),
+)
+WITHOUT_COST = ("mk_fda", "easy_mkl")
+REGRESSION: dict[str, Callable[[], Any]] = {
+    "simple_mkl": Simplex,
+    "sm1_mkl": lambda: BoxSimplex(nu=0.5),
+    "l2_mkl": lambda: LpBall(2.0),
+    "average_kernel": Uniform,
+}
+BANKS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "gaussians": lambda views: KernelBank.per_view([Gaussian(scale=s) for s in SCALES], views=views),
+    "linear": lambda views: KernelBank.per_view([Linear()], views=views),
+    "distances": lambda views: KernelBank.distances(views=views),
+}
+
+
+def names(task: str) -> tuple[str, ...]:
+    """Return the methods there are for a task."""
+    return tuple(REGRESSION) if task == "regression" else ("sm1_mkl", *WITH_COST, *WITHOUT_COST)
+
+
+def make(
+    method: str, bank: Any, task: str, C: float | None, verbose: int = 0, probability: bool = False
+) -> Any:
+    """Return an unfitted model: standardised columns, then the method over the bank; C None is its own."""
+    if method not in names(task):
+        raise DataError(
+            f"There is no method {method!r} for {task}; did you mean {near_matches(method, names(task))}?"
+        )
+    if C is not None and not 0.0 < C < float("inf"):
+        raise DataError(f"--cost must be a number above 0; got {C:g}.")
+    if C is not None and method in WITHOUT_COST and task == "classification":
+        raise DataError(f"{method} has no cost C; leave --cost out.")
+    if task == "regression":
+        learner = Square() if C is None else Square(C=C)
+        model: Any = MKLRegressor(bank, learner=learner, geometry=REGRESSION[method](), verbose=verbose)
+    else:
+        preset = getattr(presets, method)
+        cost = {} if C is None else {"C": C}
+        cap = {"nu": 0.5} if method == "sm1_mkl" else {}
+        model = preset(bank, **cost, **cap)
+        if "verbose" in model.get_params():
+            model.set_params(verbose=verbose)
+    if probability:
+        if "probability" not in model.get_params():
+            raise DataError(f"{method} gives no probabilities for {task}; leave --probability out.")
+        model.set_params(probability=True)
+    return make_pipeline(StandardScaler(), model)
+
+
+def make_bank(kind: str, views: Mapping[str, Sequence[int]]) -> Any:
+    """Return the kernels of a kind on every view, which are positions of columns."""
+    if kind not in BANKS:
+        raise DataError(f"There is no bank {kind!r}; there are {', '.join(BANKS)}.")
+    return BANKS[kind]({name: list(places) for name, places in views.items()})

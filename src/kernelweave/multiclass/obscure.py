@@ -1,0 +1,391 @@
+"""OBSCURE as an estimator: multiclass p-norm MKL that streams, scales and says how good it is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from kernelweave._threads import blas_threads
+from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.bank import KernelBank
+from kernelweave.bank.features import Features
+from kernelweave.estimators.answers import winners
+from kernelweave.estimators.base import KernelEstimator, forget
+from kernelweave.estimators.inputs import as_bank, check_input, is_precomputed
+from kernelweave.estimators.parameters import check_count, check_number, check_part
+from kernelweave.estimators.progress import gap_bars
+from kernelweave.estimators.targets import (
+    class_factors,
+    encode_labels,
+    labels_among,
+    named_classes,
+    sample_weights,
+)
+from kernelweave.estimators.training import warn_of_gap
+from kernelweave.gram import KernelRows
+from kernelweave.gram.memory import require_room
+from kernelweave.multiclass import PNormProblem, PNormResult, PNormSolver
+from kernelweave.multiclass.checkpoint import Checkpoint
+from kernelweave.multiclass.checkpointing import as_checkpoint, keyed
+from kernelweave.multiclass.dual_ascent import DualAscent
+from kernelweave.multiclass.online import OnlineRule, Standing
+from kernelweave.multiclass.partitioned_fit import fit_on_partitions
+from kernelweave.multiclass.row_blocks import rows_of
+from kernelweave.multiclass.rows import FeatureRows
+from kernelweave.multiclass.segments import segment_sums
+from kernelweave.multiclass.stream import (
+    FeatureScorer,
+    FeatureStream,
+    KernelScorer,
+    KernelStream,
+    require_lengths,
+)
+from kernelweave.solvers import Certificate
+from kernelweave.solvers.result import Record
+
+# What a stream cannot say: there is no one set of samples to speak of.
+OF_A_FIT = (
+    "bounds_",
+    "certificate_",
+    "duality_gap_",
+    "objective_",
+    "history_",
+    "n_passes_",
+    "support_",
+    "dual_coef_",
+)
+
+
+class Bounds(NamedTuple):
+    """lower ≤ optimum ≤ upper."""
+
+    lower: float
+    upper: float
+
+
+class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+    r"""Multiclass p-norm multiple kernel learning without intercept, with bounds of its optimum.
+
+    .. math:: \min_w \tfrac{\lambda}{2} \|\bar w\|_{2,p}^2 + \tfrac1N \sum_i
+       \max_{c \ne y_i} [1 - \bar w \cdot (\bar\phi(x_i, y_i) - \bar\phi(x_i, c))]_+, \qquad \lambda = 1/(CN)
+
+    Parameters
+    ----------
+    bank : KernelBank, "precomputed" or None, default=None
+        The kernels; None is `KernelBank.distances()`. The paper wants k(x, x) ≤ 1, see `UnitDiagonal`.
+    C : float, default=1.0
+        Price of a margin violation, λ = 1/(CN).
+    p : float in (1, 2], default=1.5
+        Norm over the kernels: near 1 few kernels count, 2 is the plain sum of kernels.
+    solver : DualAscent, OnlineBatch, Pegasos or None, default=None
+        None is ``DualAscent()``; ``OnlineBatch`` is the paper's algorithm, ``Pegasos`` its baseline.
+    features : RandomFourier, Nystroem or None, default=None
+        Explicit features in place of kernels: O(features) per sample, streams in fixed memory.
+    class_weight : dict, "balanced" or None, default=None
+        Factor on the loss per class.
+    memory_limit : float or None, default=None
+        Most bytes for kernels; past it their rows are made when asked. None is 80 % of what is free.
+    n_jobs : int or None, default=None
+        Threads that make kernel rows; None is 1, −1 is all.
+    random_state : int, RandomState or None, default=None
+        Order of the samples, and draws of features.
+    checkpoint : path, Checkpoint or None, default=None
+        File to go on from if training was killed; the result is that of an uninterrupted run.
+    verbose : int, default=0
+        1 shows a bar with the gap and the time left.
+
+    Attributes
+    ----------
+    kernel_weights_ : array of shape (M,), the weights eta of f_c(x) = Σ_m eta_m Σ_i coef_ci k_m(x_i, x)
+    kernel_norms_ : array of shape (M,), ‖w^m‖
+    kernel_names_ : tuple of str
+    dual_coef_, support_, n_support_ : coefficients (classes, support), their samples, their number
+    objective_ : the value of the problem at the model
+    bounds_ : (lower, upper) of the optimum; ``certificate_``, ``duality_gap_`` say the same
+    history_ : records (certificate, seconds, active kernels); n_iter_ their number; n_passes_ rows used / N
+    classes_, n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Notes
+    -----
+    [Orabona10, Eq. (9)], solved by its Algorithms 1 and 2 (`OnlineBatch`) or in the dual. ``kernel_weights_``
+    lie on the sphere of the norm p/(2−p); for p = 2 all are 1. ``partial_fit`` streams Algorithm 1.
+    Symbols: paper M → classes, F → M kernels, s^j → kernel m, λ = 1/(CN).
+    Differs from the paper: two classes are allowed; bounds; sample weights; the default is the dual solver.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelweave import ObscureClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ObscureClassifier(C=10.0, p=1.5, random_state=0).fit(X, y)
+    >>> lower, upper = model.bounds_
+    >>> upper - lower <= 1e-4 * upper
+    True
+
+    """
+
+    walkable: ClassVar[tuple[str, ...]] = ()
+    defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances, "solver": DualAscent}
+
+    def __init__(
+        self,
+        bank: Any = None,
+        *,
+        C: float = 1.0,
+        p: float = 1.5,
+        solver: Any = None,
+        features: Any = None,
+        class_weight: Any = None,
+        memory_limit: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        checkpoint: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.bank = bank
+        self.C = C
+        self.p = p
+        self.solver = solver
+        self.features = features
+        self.class_weight = class_weight
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the weights and the classifier from samples X and their labels y."""
+        self._check_parameters()
+        forget(self)
+        X = check_input(self, X, reset=True)
+        fitted = as_bank(self.bank).fit(X)
+        self.classes_, index = encode_labels(y, fitted.n_samples)
+        weight = sample_weights(sample_weight, self.class_weight, self.classes_, index)
+        rng = self._generator()
+        maps = None if self.features is None else self.features.fit(fitted, X, rng)
+        rows = self._rows(fitted, maps, X)
+        require_lengths(rows.diagonals)
+        problem = self._problem(rows, index, weight)
+        with gap_bars(self.verbose) as bar, blas_threads(1):
+            progress = bar("p-norm MKL", getattr(self.part("solver"), "tol", 1e-4))
+            result = self.part("solver").solve(problem, rng, progress, self._checkpoint(problem, X))
+        self._keep(fitted, maps, rows, result)
+        self._warn(result)
+        return self
+
+    def fit_partitions(self, X: Any, y: Any, *, client: Any = None, max_rounds: int = 200) -> Self:
+        """Learn from partitions, which need not fit into one memory: Dask collections, or lists of arrays.
+
+        Needs ``features``. Each round every partition ascends by itself and tells the slope of its loss; the
+        best mixture of these points of the dual comes next; bounds are of the whole problem. ``client`` is
+        that of a Dask cluster, whose workers hold the features and may get lost; with None this process
+        holds those of all partitions. The first partition that is not empty fixes the features. Of a
+        ``DualAscent`` only ``tol`` counts here.
+        """
+        self._check_parameters()
+        self._check_for_partitions(max_rounds)
+        forget(self)
+        tol = self.part("solver").tol
+        with gap_bars(self.verbose, "round") as bar, blas_threads(1):
+            maps, found = fit_on_partitions(self, X, y, client, max_rounds, tol, bar("p-norm MKL", tol))
+        self.kernel_names_ = self.bank_.names
+        lengths = np.sqrt(segment_sums((found.theta**2).sum(axis=1), maps.offsets))
+        self.kernel_weights_, self.kernel_norms_ = found.eta, found.eta * lengths
+        self.scorer_: Any = FeatureScorer(maps, found.eta, found.theta)
+        self.n_support_ = found.n_support
+        self._keep_bounds(found.certificate, found.history)
+        warn_of_gap(found.certificate, tol, f"max_rounds={max_rounds} were made; raise it, or tol")
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Pass a batch of samples once through the online stage; the first call names all ``classes``.
+
+        The first batch fixes what the kernels learn (widths, scalings, landmarks). A batch with an error
+        in it leaves the model as it was.
+        """
+        self._check_parameters()
+        before = dict(vars(self))
+        try:
+            self._advance(X, y, classes, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def decision_function(self, X: Any) -> AnyArray:
+        """Return the scores of the classes; for two classes their difference, second minus first."""
+        self._require_fit("scorer_")
+        values = self.scorer_.scores(check_input(self, X, reset=False))
+        return np.asarray(values[:, 1] - values[:, 0] if self.classes_.size == 2 else values)
+
+    def _kernel_parts(self, X: Any) -> AnyArray:
+        parts = self.scorer_.parts(check_input(self, X, reset=False))
+        return np.asarray(parts[:, [1]] - parts[:, [0]] if self.classes_.size == 2 else parts)
+
+    def _kernel_rest(self) -> AnyArray:
+        return np.zeros(1 if self.classes_.size == 2 else self.classes_.size)
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each sample."""
+        return winners(self.decision_function(X), self.classes_)
+
+    def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
+        """Return Σ eta_m k_m between the rows of X and of Z, the training samples by default."""
+        self._require_fit("scorer_")
+        if Z is None and not hasattr(self, "support_"):
+            raise ValueError(
+                "After partial_fit or fit_partitions there is no set of training samples; pass Z."
+            )
+        return super().combined_kernel(X, Z)
+
+    def _check_parameters(self) -> None:
+        check_number("C", self.C, above=0.0)
+        check_number("p", self.p, above=1.0, below=np.nextafter(2.0, 3.0))
+        check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
+        solver = self.part("solver")
+        check_part("solver", solver, PNormSolver, "DualAscent(), OnlineBatch() or Pegasos()")
+        solver.check()
+        as_checkpoint(self.checkpoint)
+        if self.features is not None:
+            check_part("features", self.features, Features, "RandomFourier(n_features=200)")
+            if is_precomputed(self.bank):
+                raise ValueError(
+                    "Explicit features need a bank that computes its kernels; got bank='precomputed'."
+                )
+
+    def _check_for_partitions(self, max_rounds: Any) -> None:
+        """Refuse what training on partitions could only ignore."""
+        if self.features is None:
+            raise ValueError("Training on partitions needs explicit features: features=RandomFourier(200).")
+        check_count("max_rounds", max_rounds)
+        if not isinstance(self.part("solver"), DualAscent):
+            raise ValueError(
+                "fit_partitions ascends the dual on every partition: solver must be DualAscent(tol=...) or "
+                f"None; got {self.solver!r}."
+            )
+        if self.checkpoint is not None:
+            raise ValueError(
+                "fit_partitions writes no checkpoint; set checkpoint=None. A cluster makes again what a lost "
+                "worker held."
+            )
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _rows(self, fitted: Any, maps: Any, X: Any) -> KernelRows:
+        if maps is not None:
+            n, D, M = fitted.n_samples, int(maps.offsets[-1]), len(maps.offsets) - 1
+            needed = 8 * n * (D + 3 * M * self.classes_.size)
+            advice = "raise memory_limit, use fewer features, or partial_fit"
+            require_room(needed, self.memory_limit, f"{D} features of {n} samples", advice)
+            return FeatureRows(maps.transform(X), maps.offsets)
+        return rows_of(fitted, self.classes_.size, self.memory_limit, effective_n_jobs(self.n_jobs))
+
+    def _problem(self, rows: KernelRows, index: AnyArray, weight: Vector) -> PNormProblem:
+        lam = 1.0 / (float(self.C) * index.size)
+        return PNormProblem(rows, index.astype(np.int64), self.classes_.size, lam, float(self.p), weight)
+
+    def _checkpoint(self, problem: PNormProblem, X: Any) -> Checkpoint | None:
+        """Return where the fit is saved, under a key of all that decides its result."""
+        seed = self.random_state if isinstance(self.random_state, int) else None
+        return keyed(self.checkpoint, problem, X, self.part("solver"), self.features, seed)
+
+    def _keep(self, fitted: Any, maps: Any, rows: KernelRows, result: PNormResult) -> None:
+        """Set the learnt attributes from the solution."""
+        self.bank_ = fitted.for_prediction()
+        self.kernel_names_ = fitted.names
+        self.kernel_weights_, self.kernel_norms_ = result.eta, result.norms
+        self.support_ = np.flatnonzero(result.coef.any(axis=1))
+        self.dual_coef_ = np.ascontiguousarray(result.coef[self.support_].T)
+        self.n_support_ = int(self.support_.size)
+        self._keep_bounds(result.certificate, result.history)
+        self.n_passes_ = result.passes
+        self.scorer_ = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_)
+        if isinstance(rows, FeatureRows):
+            self.scorer_ = FeatureScorer(maps, result.eta, rows.Phi.T @ result.coef)
+
+    def _keep_bounds(self, certificate: Certificate, history: Sequence[Record]) -> None:
+        """Set what is known of the optimum, and how it came to be known."""
+        self.certificate_, self.bounds_ = certificate, Bounds(certificate.lower, certificate.upper)
+        self.duality_gap_, self.objective_ = certificate.relative_gap, certificate.upper
+        self.history_ = list(history)
+        self.n_iter_ = len(self.history_)
+
+    def _warn(self, result: PNormResult) -> None:
+        """Say so when a solver with a tolerance stopped above it, or any solver was interrupted."""
+        tol = getattr(self.part("solver"), "tol", None)
+        if result.stopped in ("converged", "epochs"):
+            return
+        why = {
+            "max_passes": f"{result.passes:.0f} row passes were used; raise max_passes or tol",
+            "stalled": "rounding hides the rest; raise tol, or scale the kernels to similar size",
+            "interrupted": "it was interrupted; the best coefficients so far are kept",
+        }[result.stopped]
+        above = "" if tol is None else f", above tol={tol:.2e}"
+        warnings.warn(
+            f"Stopped at a relative duality gap of {result.certificate.relative_gap:.2e}{above}: {why}.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def _advance(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        """Take a batch into the stream, and set the attributes that follow from it."""
+        if is_precomputed(self.bank):
+            raise ValueError(
+                "partial_fit needs a bank that computes its kernels: samples of later batches have no "
+                "entries in bank='precomputed'."
+            )
+        first = not hasattr(self, "scorer_")  # a fit that failed has left classes, but nothing learnt
+        X = check_input(self, X, reset=first)
+        if first:
+            self.classes_ = named_classes(classes)
+        elif classes is not None and not np.array_equal(named_classes(classes), self.classes_):
+            raise ValueError(
+                f"classes={list(classes)} differ from those of the first call, {self.classes_.tolist()}; "
+                "leave classes out after it."
+            )
+        index = labels_among(y, self.classes_, X.shape[0])
+        weight = sample_weights(sample_weight, None, self.classes_, index, all_classes=False)
+        weight = weight * class_factors(self.class_weight, self.classes_)[index]
+        stream = self.stream_ if hasattr(self, "stream_") else self._new_stream(X)
+        with blas_threads(1):
+            self._follow(stream.advanced(X, index, weight, self.memory_limit))
+
+    def _new_stream(self, X: Any) -> KernelStream | FeatureStream:
+        """Return a stream that starts from nothing, or from what ``fit`` has learnt."""
+        rule = OnlineRule(float(self.p) / (float(self.p) - 1.0), getattr(self.solver, "eta", 2.0))
+        fitted = hasattr(self, "scorer_")
+        if not fitted:
+            self.bank_ = as_bank(self.bank).fit(X)
+            self.kernel_names_ = self.bank_.names
+        M, C = len(self.bank_), self.classes_.size
+        # w^j = σ_j θ^j / q online, and σ_j coef_j after a fit: θ is q times the coefficients.
+        norms = (
+            self.kernel_norms_ / np.where(self.kernel_weights_ > 0, self.kernel_weights_, 1) if fitted else 0
+        )
+        s = np.zeros(M) + (rule.q * norms) ** 2
+        if self.features is None:
+            return KernelStream(self.bank_, rule, s, C, first=self.scorer_ if fitted else None)
+        if fitted:
+            return FeatureStream(self.scorer_.features, rule, s, rule.q * self.scorer_.theta, self.n_support_)
+        maps = self.features.fit(self.bank_, X, self._generator())
+        return FeatureStream(maps, rule, s, np.zeros((int(maps.offsets[-1]), C)))
+
+    def _follow(self, stream: Any) -> None:
+        """Set what a stream knows, and forget what only a fit could say."""
+        for name in OF_A_FIT:
+            self.__dict__.pop(name, None)
+        standing = Standing(stream.rule.q, stream.s)
+        self.stream_ = self.scorer_ = stream
+        self.kernel_weights_, self.kernel_norms_ = standing.eta, standing.norms
+        self.n_support_ = stream.n_support
+        self.n_iter_ = 1

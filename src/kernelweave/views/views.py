@@ -1,0 +1,161 @@
+"""Views: several tables of the same samples that slice like one array."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Mapping
+from typing import Any, NoReturn, overload
+
+import numpy as np
+
+from kernelweave._typing import Indices
+from kernelweave.views.columns import near_matches
+from kernelweave.views.spread import spread_rows
+from kernelweave.views.tables import Table, as_floats, as_table, stack, take_rows
+
+
+class Views:
+    """Several representations of the same samples, one table each, with one sample axis.
+
+    ``views[rows]`` takes the same rows of every table, so scikit-learn's splitters, cross-validation and
+    pipelines treat it like an array; ``views["rna"]`` is one table.
+
+    Parameters
+    ----------
+    mapping : dict of name to table: numpy array, pandas or polars frame, scipy sparse matrix, all of the same
+        length. A square kernel or distance matrix is a view too (for ``Precomputed`` and ``ExpDistance``):
+        slicing remembers which rows were taken, so its columns follow the training rows in cross-validation.
+    rows : dict of name to places, default=None
+        For a view that some samples do not have: which samples the rows of its table belong to. The others
+        become rows of NaN, which is what estimators take for a missing view.
+
+    Notes
+    -----
+    Differs from the paper: nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> views = Views({"rna": np.ones((5, 3)), "mri": np.zeros((5, 2))})
+    >>> views
+    Views(rna: 5 x 3, mri: 5 x 2)
+    >>> views[[0, 2]].shape
+    (2, 5)
+
+    """
+
+    ndim = 2
+    # Rows are taken with views[rows]; walking over a Views could mean samples or tables, so it is refused.
+    __iter__ = None
+
+    def __init__(self, mapping: Mapping[str, Any], rows: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(mapping, Mapping):
+            raise TypeError(
+                f"Views needs a dict of name to table, received {type(mapping).__name__}; "
+                'use Views({"first": A, "second": B}).'
+            )
+        if not mapping:
+            raise ValueError("Views received an empty dict; it needs at least one named table.")
+        for name in mapping:
+            if not isinstance(name, str):
+                raise TypeError(f"The name of a view is text, received {name!r}; use {str(name)!r}.")
+        self._tables: dict[str, Table] = {
+            name: as_table(data, f"view {name!r}") for name, data in mapping.items()
+        }
+        if rows is not None:
+            self._tables = spread_rows(self._tables, rows)
+        first, *others = self._tables
+        for name in others:
+            lengths = self._tables[first].shape[0], self._tables[name].shape[0]
+            if lengths[0] != lengths[1]:
+                raise ValueError(
+                    f"View {first!r} has {lengths[0]} samples and view {name!r} has {lengths[1]}; "
+                    "all views need the same samples in the same order."
+                )
+        self._rows: Indices | None = None
+        self._n_origin = len(self)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the views, in order."""
+        return tuple(self._tables)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples, and number of columns of all views together."""
+        return len(self), sum(int(table.shape[1]) for table in self._tables.values())
+
+    @property
+    def origin(self) -> tuple[Indices, int] | None:
+        """Which rows of how many were taken from the Views that was sliced; None for one that was not."""
+        return None if self._rows is None else (self._rows, self._n_origin)
+
+    def __len__(self) -> int:
+        return int(next(iter(self._tables.values())).shape[0])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tables
+
+    def __repr__(self) -> str:
+        tables = (f"{name}: {table.shape[0]} x {table.shape[1]}" for name, table in self._tables.items())
+        return f"Views({', '.join(tables)})"
+
+    def items(self) -> ItemsView[str, Table]:
+        """Return the pairs of name and table."""
+        return self._tables.items()
+
+    @overload
+    def __getitem__(self, key: str) -> Table: ...
+    @overload
+    def __getitem__(self, key: Any) -> Views: ...
+    def __getitem__(self, key: Any) -> Table | Views:
+        if isinstance(key, str):
+            if key not in self._tables:
+                raise KeyError(f"There is no view {key!r}; did you mean {near_matches(key, self.names)}?")
+            return self._tables[key]
+        rows = as_rows(key, len(self))
+        sliced = object.__new__(Views)
+        sliced._tables = {name: take_rows(table, rows) for name, table in self._tables.items()}
+        before = np.arange(self._n_origin) if self._rows is None else self._rows
+        sliced._rows, sliced._n_origin = before[rows], self._n_origin
+        return sliced
+
+    def concatenate(self) -> Any:
+        """Return all views side by side as one float64 array (CSR when one of them is sparse)."""
+        return stack([as_floats(table, f"view {name!r}") for name, table in self.items()])
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise TypeError(
+            f"{self!r} is several tables, not one array; use views.concatenate() for one array, "
+            "or an estimator with a KernelBank."
+        )
+
+
+def as_rows(key: Any, n: int) -> slice | Indices:
+    """Return the rows an array key means: ``key``, ``key, ...`` and ``key, :`` are the same."""
+    if isinstance(key, tuple):
+        key, *rest = key
+        if any(
+            part is not Ellipsis and not (isinstance(part, slice) and part == slice(None)) for part in rest
+        ):
+            raise IndexError(
+                f"Views are indexed by rows only, received {(key, *rest)!r}; "
+                "take a table with views['name'] for columns."
+            )
+    if key is Ellipsis:
+        key = slice(None)
+    if isinstance(key, slice):
+        return key
+    rows = np.atleast_1d(np.asarray(key))
+    if rows.size == 0:
+        return np.empty(0, dtype=np.intp)
+    if rows.dtype.kind == "b":
+        if rows.shape != (n,):
+            raise IndexError(f"A boolean mask of rows needs shape ({n},), received {rows.shape}.")
+        return np.flatnonzero(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise IndexError(f"Views are indexed by a name, a slice, a mask or whole numbers, received {key!r}.")
+    if rows.min() < -n or rows.max() >= n:
+        raise IndexError(
+            f"Row {rows.max() if rows.max() >= n else rows.min()} is out of range for {n} samples."
+        )
+    return rows.astype(np.intp)

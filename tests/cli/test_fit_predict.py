@@ -1,0 +1,300 @@
+"""fit, predict and inspect on files give what Python gives."""
+
+import json
+import signal
+from io import StringIO
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tests.cli.typed import frame, run
+
+import kernelweave
+from kernelweave import KernelBank, MKLRegressor, Views, presets
+from kernelweave.cli import METHODS, methods, work
+from kernelweave.kernels import Gaussian, Linear
+from kernelweave.learners import Square
+from kernelweave.solvers.problem import Walk
+
+pytest.importorskip("skops")
+KERNELS = [Gaussian(scale=s) for s in (0.25, 1.0, 4.0)]
+VIEWS = ["--view", "a=a1,a2", "--view", "b=b*"]
+
+
+def predicted(file, **kinds):
+    return pd.read_csv(file, dtype=kinds)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_table_with_text_labels_goes_round(tmp_path, suffix):
+    table, new = frame(), frame(20, seed=1).drop(columns="label")
+    for name, one in (("train", table), ("new", new)):
+        file = tmp_path / f"{name}.{suffix}"
+        one.to_csv(file, index=False) if suffix == "csv" else one.to_parquet(file)
+    train, test = tmp_path / f"train.{suffix}", tmp_path / f"new.{suffix}"
+    done = run("fit", train, "--target", "label", "--id", "key", *VIEWS, "--model", tmp_path / "m.kw")
+    assert done.exit_code == 0, done.output
+    for words in (
+        "a1, a2",
+        "b1, b2, b3",
+        "no × ",
+        "gaussian(scale=4)",
+        "relative duality gap",
+        "Model written",
+    ):
+        assert words in done.output
+    done = run("predict", tmp_path / "m.kw", test, "--out", tmp_path / "p.csv")
+    assert done.exit_code == 0, done.output
+
+    columns = ["a1", "a2", "b1", "b2", "b3"]
+    bank = KernelBank.per_view(KERNELS, views={"a": [0, 1], "b": [2, 3, 4]})
+    model = make_pipeline(StandardScaler(), presets.simple_mkl(bank)).fit(table[columns], table["label"])
+    found = predicted(tmp_path / "p.csv", key=str)
+    assert found["key"].tolist() == new["key"].tolist()
+    assert found["prediction"].tolist() == model.predict(new[columns]).tolist()
+    np.testing.assert_allclose(found["decision"], model.decision_function(new[columns]), rtol=0, atol=1e-12)
+
+
+def test_three_npz_views_are_joined_by_id_whatever_their_order(tmp_path):
+    rng = np.random.default_rng(0)
+    tables = {name: rng.normal(size=(50, d)) for name, d in (("rna", 4), ("mri", 3), ("gait", 2))}
+    y = np.where(tables["rna"][:, 0] + tables["mri"][:, 1] > 0, "ill", "well")
+    files = []
+    for k, (name, values) in enumerate(tables.items()):
+        order = np.random.default_rng(k).permutation(50)
+        extra = {"label": y[order]} if name == "mri" else {}
+        files.append(tmp_path / f"{name}.npz")
+        np.savez(files[-1], id=order, values=values[order], **extra)
+    done = run("fit", *files, "--target", "label", "--bank", "linear", "--model", tmp_path / "m.kw", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert list(told["views"]) == ["rna", "mri", "gait"]
+    assert told["rows"] == 50
+    done = run("predict", tmp_path / "m.kw", *files)
+    rows = pd.read_csv(StringIO(done.stdout)).set_index("id")
+
+    order = np.random.default_rng(0).permutation(50)  # that of the first file
+    views = Views({name: StandardScaler().fit_transform(t[order]) for name, t in tables.items()})
+    model = presets.simple_mkl(KernelBank.per_view([Linear()])).fit(views, y[order])
+    assert rows.index.tolist() == order.tolist()
+    assert rows["prediction"].tolist() == model.predict(views).tolist()
+    # Standardised twice, columns differ in their last digits, and machines by what the tolerance allows.
+    np.testing.assert_allclose(rows["decision"], model.decision_function(views), rtol=0, atol=2e-3)
+
+
+def test_rows_without_a_partner_are_left_out_and_counted(tmp_path):
+    table = frame()
+    table[["key", "a1", "label"]].iloc[:40].to_csv(tmp_path / "one.csv", index=False)
+    table[["key", "b1", "b2"]].iloc[10:].to_csv(tmp_path / "two.csv", index=False)
+    words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw", "--json"]
+    done = run("fit", tmp_path / "one.csv", f"b={tmp_path / 'two.csv'}", *words)
+    told = json.loads(done.stdout)
+    assert told["rows"] == 30
+    assert told["views"] == {"one": ["one:a1"], "b": ["b:b1", "b:b2"]}
+    assert any("10 rows of one have no partner" in note for note in told["notes"])
+
+
+def test_three_classes_and_numbers_go_round(tmp_path):
+    table = frame(90, classes=("x", "y", "z"))
+    table["amount"] = table["a1"] * 2.0 + table["b1"]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    file, columns = tmp_path / "t.csv", ["a1", "a2", "b1", "b2", "b3"]
+    done = run(
+        "fit", file, "--target", "label", "--view", "v=a1:b3", "--method", "l2_mkl", "--model", tmp_path / "c"
+    )
+    assert done.exit_code == 0, done.output
+    run("predict", tmp_path / "c", file, "--out", tmp_path / "p.csv")
+    found = predicted(tmp_path / "p.csv")
+    assert found.columns.tolist() == ["prediction", "decision x", "decision y", "decision z"]
+    assert (found["prediction"] == kernelweave.load(tmp_path / "c").predict(table[columns])).all()
+
+    words = ["--target", "amount", "--view", "v=a1:b3", "--cost", "10", "--model", tmp_path / "r"]
+    assert "regression" in run("fit", file, *words).output
+    run("predict", tmp_path / "r", file, "--out", tmp_path / "q.csv")
+    bank = KernelBank.per_view(KERNELS, views={"v": [0, 1, 2, 3, 4]})
+    model = make_pipeline(StandardScaler(), MKLRegressor(bank, learner=Square(C=10.0)))
+    expected = model.fit(table[columns], table["amount"]).predict(table[columns])
+    np.testing.assert_allclose(predicted(tmp_path / "q.csv")["prediction"], expected, rtol=0, atol=1e-12)
+
+
+def test_inspect_shows_columns_weights_and_versions(tmp_path):
+    frame().to_csv(tmp_path / "t.csv", index=False)
+    run("fit", tmp_path / "t.csv", "--target", "label", *VIEWS, "--model", tmp_path / "m.kw")
+    label = json.loads(run("inspect", tmp_path / "m.kw", "--json").stdout)
+    assert sum(label["weights"].values()) == pytest.approx(1.0)
+    assert label["certificate"]["lower"] <= label["certificate"]["upper"]
+    assert label["notes"]["left_out"] == {"key": "not named in a view"}
+    text = run("inspect", tmp_path / "m.kw").output
+    assert "left out: not named in a view" in text
+    assert f"numpy {np.__version__}" in text
+
+
+def test_without_views_numbers_are_used_and_ids_and_text_are_not(tmp_path):
+    frame().assign(ID=range(60), word="w").to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw", "--json"]
+    told = json.loads(run("fit", tmp_path / "t.csv", *words).stdout)
+    assert told["views"] == {"all": ["a1", "a2", "b1", "b2", "b3"]}
+    assert told["left_out"] == {"ID": "looks like an id", "word": "not a number"}
+
+
+def test_a_missing_id_is_said_and_rows_are_numbered(tmp_path):
+    frame().to_csv(tmp_path / "t.csv", index=False)
+    frame().drop(columns=["key", "label"]).to_csv(tmp_path / "new.csv", index=False)
+    run("fit", tmp_path / "t.csv", "--target", "label", "--id", "key", *VIEWS, "--model", tmp_path / "m.kw")
+    done = run("predict", tmp_path / "m.kw", tmp_path / "new.csv")
+    assert done.exit_code == 0
+    assert "no id column 'key'" in done.stderr
+    assert done.stdout.startswith("prediction,decision\n")
+
+
+@pytest.mark.parametrize("method", methods.names("classification"))
+@pytest.mark.filterwarnings("ignore")
+def test_every_method_can_be_fitted(method):
+    table = frame(24)
+    model = methods.make(method, methods.make_bank("linear", {"v": [0, 1, 2]}), "classification", None)
+    assert (
+        model.fit(table[["a1", "a2", "b1"]], table["label"]).score(table[["a1", "a2", "b1"]], table["label"])
+        > 0.4
+    )
+
+
+def test_every_preset_for_tables_is_a_method():
+    others = {
+        "iokl",
+        "svm_2k",
+        "svm_plus",
+        "itml",
+        "itml_plus",
+        "itml_plus_hard",
+        "itml_plus_thesis",
+        "itml_s",
+    }
+    assert set(presets.__all__) - others == set(methods.names("classification"))
+
+
+def test_the_help_names_every_method():
+    assert set(METHODS.split(", ")) == set(methods.names("classification"))
+
+
+@pytest.mark.parametrize("target", ["label", "b3"])
+def test_the_bar_of_a_fit_is_not_saved_with_the_model(target, tmp_path):
+    frame().to_csv(tmp_path / "t.csv", index=False)
+    request = work.Request([str(tmp_path / "t.csv")], target, ["v=a1,a2"], bank="linear", verbose=1)
+    _, fitted = work.fit(request, tmp_path / "m.kw")
+    assert fitted.model[-1].verbose == 0
+    assert kernelweave.load(tmp_path / "m.kw")[-1].verbose == 0
+
+
+def test_ctrl_c_while_solving_keeps_the_best_weights_and_says_their_gap(tmp_path, monkeypatch):
+    frame().to_csv(tmp_path / "t.csv", index=False)
+    visits, visit = [], Walk.visit
+
+    def interrupted(self, *args, **named):
+        visits.append(self)
+        if len(visits) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return visit(self, *args, **named)
+
+    monkeypatch.setattr(Walk, "visit", interrupted)
+    words = ["fit", tmp_path / "t.csv", "--target", "label", *VIEWS, "--model", tmp_path / "m.kw", "--json"]
+    done = run(*words, "--report", tmp_path / "r.html")
+    assert done.exit_code == 130, done.output
+    assert "m.kw holds the best weights so far" in done.stderr
+    assert "r.html is not written" in done.stderr
+    told = json.loads(done.stdout)
+    assert told["stopped"]
+    (note,) = told["notes"]
+    assert "Stopped at a relative duality gap" in note
+    assert "interrupt" in note
+    kept = (tmp_path / "m.kw").read_bytes()
+    assert kernelweave.load(tmp_path / "m.kw")[-1].duality_gap_ > 1e-4
+    assert len(visits) == 2
+    assert not (tmp_path / "r.html").exists()
+
+    visits.clear()
+    done = run(*words)  # what is there already is not given up for less
+    assert done.exit_code == 130
+    assert "was not written" in done.stderr
+    assert (tmp_path / "m.kw").read_bytes() == kept
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_ctrl_c_leaves_the_old_model_and_says_so(tmp_path, monkeypatch):
+    frame().to_csv(tmp_path / "t.csv", index=False)
+    words = ["fit", tmp_path / "t.csv", "--target", "label", "--model", tmp_path / "m.kw"]
+    run(*words)
+    before = (tmp_path / "m.kw").read_bytes()
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StandardScaler, "fit", stop)
+    done = run(*words)
+    assert done.exit_code == 130
+    assert "was not written" in done.stderr
+    assert (tmp_path / "m.kw").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_files_to_read_are_never_written_over(tmp_path):
+    folder = tmp_path / "day=1"
+    folder.mkdir()
+    frame().to_csv(folder / "t.csv", index=False)
+    before = (folder / "t.csv").read_bytes()
+    words = ["fit", folder / "t.csv", "--target", "label"]
+    assert run(*words, "--model", folder / "t.csv").exit_code == 2
+    done = run(*words, "--model", tmp_path / "m.kw")
+    assert done.exit_code == 0, done.output
+    done = run("predict", tmp_path / "m.kw", folder / "t.csv", "--out", folder / "t.csv")
+    assert done.exit_code == 2
+    assert "one of the files to read" in done.stderr
+    assert (folder / "t.csv").read_bytes() == before
+
+
+def test_other_files_are_not_taken_for_old_answers(tmp_path):
+    frame().to_csv(tmp_path / "t.csv", index=False)
+    np.savez(tmp_path / "arrays.kw", a=np.eye(2))  # an archive, but not a model
+    (tmp_path / "letter.csv").write_text("Dear reader,")
+    words = ["fit", tmp_path / "t.csv", "--target", "label"]
+    (tmp_path / "arrays.kw.npz").rename(tmp_path / "arrays.kw")
+    done = run(*words, "--model", tmp_path / "arrays.kw")
+    assert done.exit_code == 2
+    assert "is not a model file" in done.stderr
+    run(*words, "--model", tmp_path / "m.kw")
+    again = [run("predict", tmp_path / "m.kw", tmp_path / "t.csv", "--out", tmp_path / "p.csv") for _ in "12"]
+    assert [done.exit_code for done in again] == [0, 0]
+    done = run("predict", tmp_path / "m.kw", tmp_path / "t.csv", "--out", tmp_path / "letter.csv")
+    assert done.exit_code == 2
+    assert "is not a file of predictions" in done.stderr
+    assert (tmp_path / "letter.csv").read_text() == "Dear reader,"
+
+
+def test_ids_are_not_learnt_from_and_shared_ones_are_said(tmp_path):
+    people = frame().assign(patient_id=np.arange(60) // 3, index=range(60), grid=range(60))
+    people.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw", "--json"]
+    told = json.loads(run("fit", tmp_path / "t.csv", *words).stdout)
+    assert told["left_out"] == {"patient_id": "looks like an id", "index": "looks like an id"}
+    assert "grid" in told["views"]["all"]
+    assert [note for note in told["notes"] if "'patient_id'" in note and "too good" in note]
+    told = json.loads(run("fit", tmp_path / "t.csv", *words, "--view", "a=patient_id,a1").stdout)
+    assert told["views"] == {"a": ["patient_id", "a1"]}
+
+
+def test_probabilities_are_learnt_when_asked_for(tmp_path):
+    table, new = frame(), frame(20, seed=1)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    new.to_csv(tmp_path / "n.csv", index=False)
+    words = ["fit", tmp_path / "t.csv", "--target", "label", *VIEWS, "--model", tmp_path / "m.kw"]
+    assert run(*words, "--probability").exit_code == 0
+    found = predicted(StringIO(run("predict", tmp_path / "m.kw", tmp_path / "n.csv").stdout))
+    model = kernelweave.load(tmp_path / "m.kw")
+    expected = model.predict_proba(new[["a1", "a2", "b1", "b2", "b3"]])
+    np.testing.assert_allclose(found[["probability no", "probability yes"]], expected, rtol=0, atol=1e-12)
+    done = run(
+        "fit", tmp_path / "t.csv", "--target", "a1", *VIEWS[2:], "--model", tmp_path / "r.kw", "--probability"
+    )
+    assert done.exit_code == 2
+    assert "gives no probabilities" in done.stderr
