@@ -13,11 +13,12 @@ from kernelweave import (
     SVMPlusClassifier,
     Views,
 )
-from kernelweave.baselines import localized, svm_2k
+from kernelweave.adaptive import gating_descent as localized
 from kernelweave.datasets.view_entries import make_views, remove_entries, swap_entries
 from kernelweave.geometry import Simplex
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.plots import SwitchesDisplay
+from kernelweave.privileged import svm_2k_problem as svm_2k
 
 BANK = KernelBank([Linear(), Gaussian(width=0.7)])
 

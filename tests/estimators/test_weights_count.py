@@ -12,7 +12,8 @@ from kernelweave import (
     ObscureClassifier,
     PWMKClassifier,
 )
-from kernelweave.estimators import discriminating, heuristics, lp_beta
+from kernelweave.baselines import heuristics, lp_beta
+from kernelweave.estimators import discriminating
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners.threshold import fewest_errors
 from kernelweave.solvers import DualAscent
