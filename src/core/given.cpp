@@ -220,8 +220,7 @@ std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const doubl
 }
 
 template <class T>
-void combine_all(const Matrices& K, std::size_t n, const double* eta, const double* shift, T* out, int n_threads,
-                 double keep) {
+void combine_all(const Matrices& K, std::size_t n, const double* eta, const double* shift, T* out, int n_threads) {
     const WeightedSum<double> sum(K, eta);
     fill_rows(out, n, n_threads, [&](std::size_t, std::size_t i) {
         double acc[kChunk];
@@ -229,8 +228,6 @@ void combine_all(const Matrices& K, std::size_t n, const double* eta, const doub
             const std::size_t length = std::min(kChunk, i + 1 - start);
             T* row = out + i * n + start;
             for (std::size_t j = 0; j < length; ++j) acc[j] = -(shift[i] + shift[start + j]);
-            if (keep != 0.0)
-                for (std::size_t j = 0; j < length; ++j) acc[j] += keep * row[j];
             sum.add(acc, i * n + start, length, place_after(i, start, n));
             for (std::size_t j = 0; j < length; ++j) row[j] = static_cast<T>(acc[j]);
         }
@@ -351,7 +348,7 @@ template bool take_all<float>(const Matrices&, std::size_t, const std::size_t*, 
                               int);
 template bool take_all<double>(const Matrices&, std::size_t, const std::size_t*, std::size_t, const double*, double*,
                                int);
-template void combine_all<float>(const Matrices&, std::size_t, const double*, const double*, float*, int, double);
-template void combine_all<double>(const Matrices&, std::size_t, const double*, const double*, double*, int, double);
+template void combine_all<float>(const Matrices&, std::size_t, const double*, const double*, float*, int);
+template void combine_all<double>(const Matrices&, std::size_t, const double*, const double*, double*, int);
 
 }  // namespace kernelweave

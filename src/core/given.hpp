@@ -24,11 +24,9 @@ template <class T>
 std::vector<AdmitReport> admit_all(const Matrices& K, std::size_t n, const double* roots, const double* probes,
                                    const double* shifts, T* packed, double* even, int n_threads);
 
-// out_ij = keep out_ij + sum_m eta_m K_m,ij - shift_i - shift_j, from the lower triangles alone. Where keep is 0 what out
-// holds is not read.
+// out_ij = sum_m eta_m K_m,ij - shift_i - shift_j, from the lower triangles alone.
 template <class T>
-void combine_all(const Matrices& K, std::size_t n, const double* eta, const double* shift, T* out, int n_threads,
-                 double keep = 0.0);
+void combine_all(const Matrices& K, std::size_t n, const double* eta, const double* shift, T* out, int n_threads);
 
 // `combine_all`, and inspect the lower triangles, in one reading.
 template <class T>

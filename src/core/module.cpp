@@ -110,13 +110,13 @@ void squared_distances(Input<double, 2> X, Input<double, 2> Z, Output<double, 2>
 }
 
 template <class T>
-void combine(Input<T, 2> packed, Input<double, 1> eta, Output<T, 2> out, int n_threads, double keep) {
+void combine(Input<T, 2> packed, Input<double, 1> eta, Output<T, 2> out, int n_threads) {
     const std::size_t n = out.shape(0);
     require(out.shape(1) == n, "combine: out must be square");
     require(packed.shape(1) == kw::triangle(n), "combine: packed rows must hold n(n+1)/2 entries");
     require(eta.shape(0) == packed.shape(0), "combine: one weight per kernel is needed");
     nb::gil_scoped_release release;
-    kw::combine<T>(packed.data(), packed.shape(0), n, eta.data(), out.data(), n_threads, keep);
+    kw::combine<T>(packed.data(), packed.shape(0), n, eta.data(), out.data(), n_threads);
 }
 
 template <class T>
@@ -149,22 +149,6 @@ void image(Input<float, 2> packed, Input<double, 1> eta, Input<double, 2> V, Out
     nb::gil_scoped_release release;
     kw::image(packed.data(), packed.shape(0), n, eta.data(), V.data(), V.shape(0), out.data(), sizes.data(),
               n_threads);
-}
-
-void lengths(Input<float, 2> K, Output<double, 1> out, int n_threads) {
-    const std::size_t n = out.shape(0);
-    require(K.shape(0) == n && K.shape(1) == n, "lengths: K must be square, with one row per entry of out");
-    nb::gil_scoped_release release;
-    kw::lengths(K.data(), n, out.data(), n_threads);
-}
-
-void product(Input<float, 2> K, Input<double, 2> V, Output<double, 2> out, Output<double, 2> sizes, int n_threads) {
-    const std::size_t n = V.shape(1);
-    require(K.shape(0) == n && K.shape(1) == n, "product: K must be square, with one row per column of V");
-    require(out.shape(0) == V.shape(0) && out.shape(1) == n, "product: out must have the shape of V");
-    require(sizes.shape(0) == V.shape(0) && sizes.shape(1) == n, "product: sizes must have the shape of V");
-    nb::gil_scoped_release release;
-    kw::product(K.data(), n, V.data(), V.shape(0), out.data(), sizes.data(), n_threads);
 }
 
 template <class T>
@@ -316,7 +300,7 @@ void bind(nb::module_& m) {
     m.def("pack", &pack<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("shift").noconvert(),
           nb::arg("out").noconvert());
     m.def("combine", &combine<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1, nb::arg("keep") = 0.0);
+          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("take", &take<T>, nb::arg("packed").noconvert(), nb::arg("chosen"), nb::arg("out").noconvert(),
           nb::arg("n_threads") = 1);
     m.def("mirror", &mirror<T>, nb::arg("K").noconvert(), nb::arg("n_threads") = 1);
@@ -343,9 +327,6 @@ NB_MODULE(_core, m) {
           nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("f").noconvert(),
           nb::arg("g").noconvert(), nb::arg("tolerance"), nb::arg("max_iterations"));
     m.def("image", &image, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"), nb::arg("out").noconvert(),
-          nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
-    m.def("lengths", &lengths, nb::arg("K").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("product", &product, nb::arg("K").noconvert(), nb::arg("V").noconvert(), nb::arg("out").noconvert(),
           nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
     m.def("add_images", &add_images, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),
           nb::arg("out").noconvert());

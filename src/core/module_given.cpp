@@ -179,15 +179,14 @@ void images_all(const Given& K, Input<double, 2> V, Output<double, 3> out, int n
 }
 
 template <class T>
-void combine_all(const Given& K, Input<double, 1> eta, Input<double, 1> shift, Output<T, 2> out, int n_threads,
-                 double keep) {
+void combine_all(const Given& K, Input<double, 1> eta, Input<double, 1> shift, Output<T, 2> out, int n_threads) {
     const std::size_t n = out.shape(0);
     const kw::Matrices matrices = square(K, n);
     require(out.shape(1) == n, "combine_all: out must be square");
     require(eta.shape(0) == K.size(), "combine_all: eta must hold one weight per matrix");
     require(shift.shape(0) == n, "combine_all: shift must hold one entry per column");
     nb::gil_scoped_release release;
-    kw::combine_all<T>(matrices, n, eta.data(), shift.data(), out.data(), n_threads, keep);
+    kw::combine_all<T>(matrices, n, eta.data(), shift.data(), out.data(), n_threads);
 }
 
 template <class T>
@@ -200,7 +199,7 @@ void bind(nb::module_& m) {
     m.def("take_all", &take_all<T>, nb::arg("K"), nb::arg("chosen").noconvert(), nb::arg("shifts").noconvert(),
           nb::arg("packed").noconvert(), nb::arg("n_threads") = 1);
     m.def("combine_all", &combine_all<T>, nb::arg("K"), nb::arg("eta").noconvert(), nb::arg("shift").noconvert(), nb::arg("out").noconvert(),
-          nb::arg("n_threads") = 1, nb::arg("keep") = 0.0);
+          nb::arg("n_threads") = 1);
 }
 
 }  // namespace

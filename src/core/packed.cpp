@@ -33,24 +33,6 @@ KERNELWEAVE_CLONES void round_row(const double* row, const double* shift, double
     round_entries(row, shift, own, out, length);
 }
 
-// row . v, and in `size` |row| . |v|
-KERNELWEAVE_CLONES double dot_and_size_row(const float* row, const double* v, std::size_t length, double& size) {
-    double sum = 0.0, absolute = 0.0;
-    for (std::size_t j = 0; j < length; ++j) {
-        const double term = static_cast<double>(row[j]) * v[j];
-        sum += term;
-        absolute += std::abs(term);
-    }
-    size = absolute;
-    return sum;
-}
-
-KERNELWEAVE_CLONES double square_row(const float* row, std::size_t length) {
-    double sum = 0.0;
-    for (std::size_t j = 0; j < length; ++j) sum += static_cast<double>(row[j]) * static_cast<double>(row[j]);
-    return sum;
-}
-
 template <class T>
 std::vector<const T*> matrices(const T* packed, std::size_t n_kernels, std::size_t n) {
     std::vector<const T*> found(n_kernels);
@@ -195,16 +177,11 @@ void add_images(const double* K, std::size_t stride, std::size_t start, std::siz
 }
 
 template <class T>
-void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads,
-             double keep) {
+void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads) {
     const WeightedSum<T> sum(matrices(packed, n_kernels, n), eta);
     parallel_for(pieces(n, kPiece), n_threads, [&](std::size_t piece) {
         double acc[kPiece] = {};
         const std::size_t start = piece * kPiece, stop = std::min(triangle(n), start + kPiece);
-        if (keep != 0.0)
-            visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
-                for (std::size_t j = 0; j < length; ++j) acc[place + j] = keep * out[i * n + column + j];
-            });
         sum.add(acc, start, stop - start, stop < triangle(n) ? stop : start);
         visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
             for (std::size_t j = 0; j < length; ++j) out[i * n + column + j] = static_cast<T>(acc[place + j]);
@@ -255,24 +232,6 @@ void image(const float* packed, std::size_t n_kernels, std::size_t n, const doub
     add_up(size_parts, size, sizes);
 }
 
-void product(const float* K, std::size_t n, const double* V, std::size_t n_columns, double* out, double* sizes,
-             int n_threads) {
-    constexpr std::size_t kRows = 64;
-    parallel_for((n + kRows - 1) / kRows, n_threads, [&](std::size_t task) {
-        for (std::size_t i = task * kRows; i < std::min(n, (task + 1) * kRows); ++i)
-            for (std::size_t c = 0; c < n_columns; ++c)
-                out[c * n + i] = dot_and_size_row(K + i * n, V + c * n, n, sizes[c * n + i]);
-    });
-}
-
-void lengths(const float* K, std::size_t n, double* out, int n_threads) {
-    constexpr std::size_t kRows = 64;
-    parallel_for((n + kRows - 1) / kRows, n < kAlone ? 1 : n_threads, [&](std::size_t task) {
-        for (std::size_t i = task * kRows; i < std::min(n, (task + 1) * kRows); ++i)
-            out[i] = std::sqrt(square_row(K + i * n, n));
-    });
-}
-
 template <class T>
 void images(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
             const std::uint8_t* where, double* out, int n_threads) {
@@ -318,8 +277,8 @@ template void mirror<float>(float*, std::size_t, int);
 template void mirror<double>(double*, std::size_t, int);
 template void take<float>(const float*, std::size_t, std::size_t, const std::size_t*, std::size_t, float*, int);
 template void take<double>(const double*, std::size_t, std::size_t, const std::size_t*, std::size_t, double*, int);
-template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int, double);
-template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int, double);
+template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);
+template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int);
 template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, const std::uint8_t*,
                             double*, int);
 template void images<double>(const double*, std::size_t, std::size_t, const double*, std::size_t,

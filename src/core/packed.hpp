@@ -18,11 +18,9 @@ void touch(T* fresh, std::size_t size, int n_threads);
 template <class T>
 void pack(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* shift, T* out);
 
-// out = keep out + sum_m eta_m K_m as a full symmetric matrix, added up in double and rounded to the precision of the
-// storage. Where keep is 0 what out holds is not read.
+// out = sum_m eta_m K_m as a full symmetric matrix, added up in double and rounded to the precision of the storage.
 template <class T>
-void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads,
-             double keep = 0.0);
+void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads);
 
 // The rows and columns `chosen`, in ascending order, of every matrix, which are `stride` apart.
 template <class T>
@@ -42,13 +40,6 @@ void mirror(T* K, std::size_t n, int n_threads);
 // out = V K(eta) and sizes = |V| (sum_m |eta_m K_m|) for V of shape (n_columns, n), in double.
 void image(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
            std::size_t n_columns, double* out, double* sizes, int n_threads);
-
-// out = V K and sizes = |V| |K| for one matrix K as it is, and V of shape (n_columns, n), in double.
-void product(const float* K, std::size_t n, const double* V, std::size_t n_columns, double* out, double* sizes,
-             int n_threads);
-
-// out[i] = the Euclidean length of row i of K, in double.
-void lengths(const float* K, std::size_t n, double* out, int n_threads);
 
 // out[m, :, c] = K_m V[:, c] for V of shape (n, n_columns), all in double. With `where`, of the shape of V, only
 // entries it marks are worked out, the others are 0; V has to be 0 there.

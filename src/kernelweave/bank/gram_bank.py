@@ -15,8 +15,7 @@ from kernelweave.bank.cross import combined
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.gram import DefersChecks, GramStack, KnowsRounding, LazyGrams, StoredStack, Subsets, store
-from kernelweave.gram.protocol import Moves, images_at
-from kernelweave.gram.sums import Sum
+from kernelweave.gram.protocol import images_at
 
 
 @dataclass(frozen=True)
@@ -118,18 +117,6 @@ class GramBank:
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         return self.stack.combine(eta, out)
 
-    @property
-    def moves(self) -> bool:
-        return self._moving is not None and self._moving.moves
-
-    @cached_property
-    def _moving(self) -> Moves | None:
-        return self.stack if isinstance(self.stack, Moves) else None
-
-    def move(self, K: AnyArray, keep: float, change: Vector) -> None:
-        assert self._moving is not None
-        self._moving.move(K, keep, change)
-
     def images(self, coef: AnyArray) -> AnyArray:
         return self.stack.images(coef)
 
@@ -159,16 +146,10 @@ class GramBank:
         """Return Σ eta_m k_m between new samples and the training samples."""
         return combined(self.fitted, X, eta)
 
-    def image_near(self, total: Sum, coef: AnyArray) -> tuple[AnyArray, AnyArray] | None:
-        """Return the same from the sum alone, and how far the originals' may be at most; None if dear."""
-        return None if self._rounding is None else self._rounding.image_near(total, coef)
-
-    def image_within(
-        self, eta: Vector, coef: AnyArray, total: Sum | None = None
-    ) -> tuple[AnyArray, AnyArray]:
+    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return K(eta) V of the stored kernels, and how far the originals' may be: infinite if not known."""
         if self._rounding is not None:
-            return self._rounding.image_within(eta, coef, total)
+            return self._rounding.image_within(eta, coef)
         return np.full(coef.shape, np.nan), np.full(coef.shape, np.inf)
 
     def energy_errors(self, coef: AnyArray) -> Vector:

@@ -86,12 +86,10 @@ class UncheckedSource(MatrixSource):
         if mended and even is not None:
             super().combine_all(np.ones(len(self.kernels)), shifts.sum(axis=0), even, n_threads)
 
-    def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int, keep: float = 0.0) -> None:
-        if keep != 0.0:  # which reads what moves alone
-            self.check()
+    def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
         if not self._pending:
             self._finish_if_read()
-            super().combine_all(eta, shift, K, n_threads, keep)
+            super().combine_all(eta, shift, K, n_threads)
             return
         seen, weights = self._inspection(n_threads), np.ascontiguousarray(eta)
         reports = _core.admit_and_combine(

@@ -206,8 +206,7 @@ def _attained(result: Result, problem: Problem) -> Result:
     machine, bank = result.machine, problem.bank
     if np.all(machine.stretch == 1.0):
         return result
-    total = None if result.visited is None else result.visited.total
-    K = bank.combine(result.eta) if total is None else total.K
+    K = bank.combine(result.eta)
     f, coef = machine.stretch * (K @ machine.coef), machine.stretch * machine.coef
     return replace(result, machine=problem.learner.measure(f, coef, problem.y, problem.weight))
 

@@ -9,7 +9,6 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.gram.rounding import of_arithmetic
-from kernelweave.gram.sums import Sum
 
 
 class AddingGrams(ABC):
@@ -43,9 +42,6 @@ class AddingGrams(ABC):
         self.add(eta, K)
         _core.mirror(K, self.n_threads)
         return K
-
-    def image_near(self, total: Sum, coef: AnyArray) -> tuple[AnyArray, AnyArray] | None:  # noqa: ARG002
-        return None  # nothing quicker than `image_within`
 
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
         return np.asarray((eta @ self.shifts) @ coef)

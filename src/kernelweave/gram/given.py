@@ -45,8 +45,8 @@ class MatrixSource(Bulk):
             self._matrices, anything, np.zeros((2, self.n_samples)), shifts, packed, n_threads, even
         )
 
-    def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int, keep: float = 0.0) -> None:
-        _core.combine_all(self._matrices, np.ascontiguousarray(eta), shift, K, n_threads, keep)
+    def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
+        _core.combine_all(self._matrices, np.ascontiguousarray(eta), shift, K, n_threads)
 
     def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> bool:
         return _core.take_all(self._matrices, rows.astype(np.uint64), shifts, packed, n_threads)

@@ -12,7 +12,6 @@ from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.low_rank import LowRankGrams
 from kernelweave.gram.protocol import GramStack, KnowsRounding, StoredStack, images_at
-from kernelweave.gram.sums import Sum
 
 
 @dataclass(frozen=True)
@@ -76,15 +75,7 @@ class JoinedGrams:
     def energies(self, coef: AnyArray) -> Vector:
         return self._gathered([stack.energies(coef) for stack in self._stacks])
 
-    def image_near(self, total: Sum, coef: AnyArray) -> tuple[AnyArray, AnyArray] | None:  # noqa: ARG002
-        return None
-
-    def image_within(
-        self,
-        eta: Vector,
-        coef: AnyArray,
-        total: Sum | None = None,  # noqa: ARG002 - it is a sum of what was rounded in several ways
-    ) -> tuple[AnyArray, AnyArray]:
+    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
         image, reach = np.zeros(coef.shape), np.zeros(coef.shape)
         for stack, place in zip(self._stacks, self.places, strict=True):
             if not isinstance(stack, KnowsRounding):

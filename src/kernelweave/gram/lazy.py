@@ -11,11 +11,9 @@ from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.adding import AddingGrams
-from kernelweave.gram.packed import PackedGrams, product
-from kernelweave.gram.rounding import of_image
+from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.scratch import lease
 from kernelweave.gram.source import Bulk, Source, centring, diagonals, in_bulk, largest_entries, renumbered
-from kernelweave.gram.sums import Sum
 
 # Entries are summed as they are, before centring: where they have a large part in common, and samples come
 # class by class, partial sums outgrow the whole, and rounding with them; so many times per sample.
@@ -117,13 +115,6 @@ class LazyGrams(AddingGrams):
         bulk[0].combine_all(eta, eta @ self.shifts, K, self.n_threads)
         return K
 
-    @property
-    def moves(self) -> bool:
-        return bool(self._bulk)
-
-    def move(self, K: AnyArray, keep: float, change: Vector) -> None:
-        self._bulk[0].combine_all(change, change @ self.shifts, K, self.n_threads, keep)
-
     def images(self, coef: AnyArray) -> AnyArray:
         return self._centred_images(coef, None)
 
@@ -169,14 +160,8 @@ class LazyGrams(AddingGrams):
             out += share
         return out
 
-    def image_within(
-        self, eta: Vector, coef: AnyArray, total: Sum | None = None
-    ) -> tuple[AnyArray, AnyArray]:
-        if total is None or not self.is_rounded or not self._bulk:
-            return self.image(eta, coef), np.zeros(coef.shape)
-        # Nothing but the sum was rounded: once, and where it was made of others so were they.
-        image, sizes = product(total.K, coef, self.n_threads)
-        return image, of_image(sizes, np.ones(1), coef) + total.carried_by(coef)
+    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+        return self.image(eta, coef), np.zeros(coef.shape)
 
     def energy_errors(self, coef: AnyArray) -> Vector:  # noqa: ARG002 - energies are those of the entries
         return np.zeros(self.n_kernels)

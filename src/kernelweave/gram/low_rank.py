@@ -16,7 +16,6 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.adding import AddingGrams
 from kernelweave.gram.basis import Basis
 from kernelweave.gram.source import reference_samples
-from kernelweave.gram.sums import Sum
 
 # Rows of the combined matrix that are made at a time: few enough for the threads to end together.
 STEP = 128
@@ -140,12 +139,7 @@ class LowRankGrams(AddingGrams):
         self._each(fill)
         return out
 
-    def image_within(
-        self,
-        eta: Vector,
-        coef: AnyArray,
-        total: Sum | None = None,  # noqa: ARG002 - its kernels were told by few samples before they were added up
-    ) -> tuple[AnyArray, AnyArray]:
+    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
         if any(basis.knots is None for basis in self.bases):
             return np.full(coef.shape, np.nan), np.full(coef.shape, np.inf)
         V = coef.reshape(self.n_samples, -1)

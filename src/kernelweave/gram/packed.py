@@ -10,10 +10,9 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.gram.rounding import of_arithmetic, of_energies, of_image, of_sum
+from kernelweave.gram.rounding import of_arithmetic, of_energies, of_image
 from kernelweave.gram.scratch import lease
 from kernelweave.gram.source import Source, centring, diagonals, in_bulk
-from kernelweave.gram.sums import Sum
 
 
 @dataclass(frozen=True)
@@ -114,13 +113,6 @@ class PackedGrams:
             _core.combine(self.packed, np.ascontiguousarray(eta), K, self.n_threads)
         return K
 
-    @property
-    def moves(self) -> bool:
-        return True
-
-    def move(self, K: AnyArray, keep: float, change: Vector) -> None:
-        _core.combine(self.packed, change, K, self.n_threads, keep)
-
     def subset(self, which: Indices) -> PackedGrams:
         """Return these kernels alone, in this order."""
         parts = {part: getattr(self, part)[which] for part in ("packed", "shifts", "sizes", "roots")}
@@ -146,19 +138,7 @@ class PackedGrams:
         _core.images(self.packed, columns, out, self.n_threads, where)
         return out.reshape(self.n_kernels, *coef.shape)
 
-    def image_near(self, total: Sum, coef: AnyArray) -> tuple[AnyArray, AnyArray] | None:
-        if not self.is_rounded:
-            return None
-        image, sizes = product(total.K, coef, self.n_threads)
-        weights = total.eta + total.weights_drawn
-        return image, of_sum(sizes, self.roots, weights, coef) + total.carried_by(coef)
-
-    def image_within(
-        self,
-        eta: Vector,
-        coef: AnyArray,
-        total: Sum | None = None,  # noqa: ARG002 - its kernels were rounded before they were added up
-    ) -> tuple[AnyArray, AnyArray]:
+    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
         if not self.is_rounded:
             return np.tensordot(eta, self.images(coef), axes=1), np.zeros(coef.shape)
         V = np.ascontiguousarray(_columns(coef).T)
@@ -179,14 +159,6 @@ class PackedGrams:
         if not self.centred:
             return np.zeros(coef.shape[1:])
         return np.asarray((eta @ self.shifts) @ coef)
-
-
-def product(K: AnyArray, coef: AnyArray, n_threads: int) -> tuple[AnyArray, AnyArray]:
-    """Return K V and |K| |V|, in double, for a float32 matrix K."""
-    V = np.ascontiguousarray(_columns(coef).T)
-    image, sizes = np.empty(V.shape), np.empty(V.shape)
-    _core.product(K, V, image, sizes, n_threads)
-    return image.T.reshape(coef.shape), sizes.T.reshape(coef.shape)
 
 
 def _columns(coef: AnyArray) -> Matrix:

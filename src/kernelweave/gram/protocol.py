@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-
-if TYPE_CHECKING:
-    from kernelweave.gram.sums import Sum
 
 
 class GramStack(Protocol):
@@ -72,20 +69,6 @@ def images_at(stack: GramStack, coef: AnyArray, where: AnyArray) -> AnyArray:
 
 
 @runtime_checkable
-class Moves(Protocol):
-    """A stack whose sums may follow their weights."""
-
-    @property
-    def moves(self) -> bool:
-        """Whether that is less work than `combine`."""
-        ...
-
-    def move(self, K: AnyArray, keep: float, change: Vector) -> None:
-        """Set K, an answer of `combine`, to keep K + Σ change_m K_m, and read no kernel without change."""
-        ...
-
-
-@runtime_checkable
 class Subsets(Protocol):
     """A stack that can bring some of its kernels into memory."""
 
@@ -120,20 +103,8 @@ class StoredStack(GramStack, Samples, Protocol):
 class KnowsRounding(Protocol):
     """A stack that can tell what rounding in storage did to its products."""
 
-    def image_near(self, total: Sum, coef: AnyArray) -> tuple[AnyArray, AnyArray] | None:
-        """Return the same as `image_within` from the sum alone, where it takes less than that; or None.
-
-        The originals' may be further away than a pass over the kernels would tell.
-        """
-        ...
-
-    def image_within(
-        self, eta: Vector, coef: AnyArray, total: Sum | None = None
-    ) -> tuple[AnyArray, AnyArray]:
-        """Return K(eta) V, summed in double precision, and for every entry how far the originals' may be.
-
-        ``total`` is the sum at these weights, if it is at hand.
-        """
+    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return K(eta) V, summed in double precision, and for every entry how far the originals' may be."""
         ...
 
     def energy_errors(self, coef: AnyArray) -> Vector:

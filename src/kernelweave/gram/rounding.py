@@ -25,27 +25,6 @@ def of_image(sizes: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
     return np.asarray(SINGLE / (1.0 - SINGLE) * sizes + SMALLEST * eta.sum() * np.abs(coef).sum(axis=0))
 
 
-def of_sum(sizes: AnyArray, roots: Matrix, eta: Vector, coef: AnyArray) -> AnyArray:
-    r"""Bound what rounding to float32 changes in K(eta) V, given sizes = |K(eta)| |V| of their sum.
-
-    Entry (i, j) of a kernel moves by at most u |K_ij| ≤ u d_i d_j, with d² its diagonal, and that of their
-    sum once more: no entries of single kernels are looked at.
-    """
-    size = np.abs(coef.reshape(coef.shape[0], -1))
-    moved = SINGLE * (roots.T @ (eta[:, None] * (roots @ size))) + SMALLEST * eta.sum() * size.sum(axis=0)
-    return np.asarray(of_image(sizes, np.ones(1), coef) + moved.reshape(coef.shape))
-
-
-def of_rows(carried: Vector, coef: AnyArray) -> AnyArray:
-    r"""Bound what earlier roundings change in K V that row i of K carries: u carried_i in Euclidean length.
-
-    Entries of a float32 row move by at most u |K_ij| each, which is u times its length; their part in K v is
-    no longer than that times ||v||.
-    """
-    columns = coef.reshape(coef.shape[0], -1)
-    return SINGLE * np.outer(carried, np.linalg.norm(columns, axis=0)).reshape(coef.shape)
-
-
 def of_energies(roots: Matrix, coef: AnyArray) -> Vector:
     r"""Bound what rounding entries to float32 changes in the energies ½ tr(V'KV), kernel by kernel.
 

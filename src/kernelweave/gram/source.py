@@ -122,11 +122,8 @@ class Bulk(Source):
         """Write the shifted lower triangles of its kernels, after checking them; to ``even``, their sum."""
 
     @abstractmethod
-    def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int, keep: float = 0.0) -> None:
-        """Set K to keep K + Σ eta_m K_m[i, j] - shift[i] - shift[j].
-
-        It is symmetric whatever the upper triangles hold. Where ``keep`` is 0, K is not read.
-        """
+    def combine_all(self, eta: Vector, shift: Vector, K: AnyArray, n_threads: int) -> None:
+        """Set K to Σ eta_m K_m[i, j] - shift[i] - shift[j]: symmetric whatever the upper triangles hold."""
 
     @abstractmethod
     def take_all(self, rows: Indices, shifts: Matrix, packed: AnyArray, n_threads: int) -> bool:

@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.geometry.protocol import Reweights, Scales
+from kernelweave.geometry.protocol import Reweights
 from kernelweave.solvers.base import Solver
-from kernelweave.solvers.moves import mostly
 from kernelweave.solvers.problem import Ahead, Walk
 
 # Share of the geometry's own start in a start that has zeros.
@@ -19,12 +18,6 @@ STIR = 0.1
 ROUNDS, SETTLED = 3, 0.02
 # It is asked as long as this share of the gap at most is left after its steps.
 LED = 0.25
-# Where p ≥ 2 what weights are off by counts squared in the gap. If that leaves kernels behind, it may be this
-# share of the gap, unless a smaller problem leads, for then a step closes all of it; this one of the
-# tolerance in any case; and no more than the last. Where a step left more than this of the gap, the next one
-# is whole.
-OFF, OFF_TOL, OFF_MOST = 0.02, 0.15, 2e-3
-NEARER = 0.5
 # A walk stands still if so many machines leave more than this share of the gap: the slowest leave 0.8.
 PATIENCE, STILL = 12, 0.99
 # Energies are not believed to grow or fall by more than this in a step.
@@ -51,9 +44,7 @@ class BlockDescent(Solver):
     Notes
     -----
     [Xu13, Algorithm 1], and the analytical update of [Kloft11] for the lp ball. Without relaxation the
-    objective never rises, unless a smaller problem leads (`Solver.run`), or kernels that hardly move are left
-    at one multiple of their weights, so that few of them are read for the next sum: in the lp ball, p ≥ 2,
-    from 100 samples on.
+    objective never rises, unless a smaller problem leads (`Solver.run`).
     Fast for p ≥ 2, slow towards the simplex, where weights reach zero only in the limit.
     Differs from the paper: it stops on the duality gap, and early machines are solved loosely.
 
@@ -76,7 +67,6 @@ class BlockDescent(Solver):
         assert isinstance(geometry, Reweights)
         if not eta.all():  # the closed form leaves zeros where they are
             eta = (1.0 - STIR) * eta + STIR * geometry.start(len(eta))
-        quick = geometry if isinstance(geometry, Scales) and geometry.settles_quickly else None
         before, gap = np.inf, np.inf
         while True:
             point = walk.visit(eta)
@@ -93,20 +83,12 @@ class BlockDescent(Solver):
                 eta = _step(geometry, eta, point.h, relaxation)
             else:
                 eta = _steps_ahead(walk.ahead, geometry, eta, point.h, relaxation)
-            if quick is not None and walk.follows and gap <= NEARER * last:
-                eta = mostly(quick, point.eta, eta, _off(gap, walk))
 
 
 def _stands(walk: Walk) -> bool:
     """Whether the last machines did not bring the bounds nearer: there are no more digits to be had."""
     gaps = [record.certificate.relative_gap for record in walk.history[-1 - PATIENCE :]]
     return len(gaps) > PATIENCE and gaps[-1] > STILL * gaps[0]
-
-
-def _off(gap: float, walk: Walk) -> float:
-    """Return how far a step may be off."""
-    share = OFF if walk.ahead is None else 0.0
-    return float(np.sqrt(min(max(share * gap, OFF_TOL * walk.tol), OFF_MOST)))
 
 
 def _step(geometry: Reweights, eta: Vector, h: Vector, relaxation: float) -> Vector:

@@ -14,7 +14,6 @@ from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.fenchel import fenchel_young_gap
 from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import GramStack, images_at
-from kernelweave.gram.sums import follows, summed
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.protocol import Learner
 from kernelweave.solvers.bounds import DualPoint, LowerBound
@@ -71,7 +70,8 @@ class Walk:
         self._progress, self._images = progress, images
         self._coef = warm
         self._known = known
-        self._total = None if known is None else known.hand_over()
+        self._matrix: AnyArray | None = None
+        self._matrix_at: Vector | None = None
         self._start = time.perf_counter()
 
     @property
@@ -120,17 +120,11 @@ class Walk:
 
     def matrix(self, eta: Vector) -> AnyArray:
         """Return K(eta). Only the last one is kept: it is the largest thing a walk holds."""
-        before, bank = self._total, self.problem.bank
-        if before is None or not np.array_equal(before.eta, eta):
-            self._total = None  # what is being overwritten is no sum of anything
-            self._total = summed(bank, eta) if before is None else before.at(bank, eta)
-        assert self._total is not None
-        return self._total.K
-
-    @property
-    def follows(self) -> bool:
-        """Whether the next sum costs less if few kernels move."""
-        return self._total is not None and self._total.may_move and follows(self.problem.bank)
+        if self._matrix is None or self._matrix_at is None or not np.array_equal(self._matrix_at, eta):
+            self._matrix_at = None  # while it is overwritten
+            self._matrix = self.problem.bank.combine(eta, self._matrix)
+            self._matrix_at = eta
+        return self._matrix
 
     def visit(self, eta: Vector, inner_tol: float | None = None) -> Point:
         """Solve the machine at eta and account for it."""
@@ -191,13 +185,8 @@ class Walk:
             self._lower.point,
             tuple(self.history),
             reason,
-            self._visited(self.best),
+            Visited(self.best),
         )
-
-    def _visited(self, point: Point) -> Visited | None:
-        if self._total is None or not np.array_equal(self._total.eta, point.eta):
-            return None
-        return Visited(point, self._total)
 
 
 def energies(coef: AnyArray, images: AnyArray) -> Vector:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.gram.sums import Sum
 from kernelweave.learners.machine import Machine
 from kernelweave.solvers.bounds import DualPoint
 from kernelweave.solvers.certificate import Certificate
@@ -43,17 +42,11 @@ class Point:
     ceiling: Vector
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Visited:
-    """A point and the sum of its kernels: no machine need be solved for it again, whatever the geometry."""
+    """A point for which no machine need be solved again, whatever the geometry."""
 
     point: Point
-    total: Sum | None = field(repr=False)
-
-    def hand_over(self) -> Sum | None:
-        """Return the sum to whom may overwrite it; who asks later gets None."""
-        total, self.total = self.total, None
-        return total
 
 
 @dataclass(frozen=True)

@@ -75,11 +75,7 @@ def _raised(p: Problem, result: Result, lower: float, tol: float) -> tuple[Machi
     bank, eta, coef = p.bank, result.eta, result.machine.coef
     if not isinstance(bank, KnowsRounding) or not np.isfinite(lower):
         return None
-    total = None if result.visited is None else result.visited.total
-    near = None if total is None else _at_worst(p, result, bank.image_near(total, coef), lower, tol)
-    if near is not None and _closed(near[1], lower, tol):
-        return near
-    return _at_worst(p, result, bank.image_within(eta, coef, total), lower, tol)
+    return _at_worst(p, result, bank.image_within(eta, coef), lower, tol)
 
 
 def _at_worst(
