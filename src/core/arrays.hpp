@@ -23,10 +23,10 @@ inline void require(bool holds, const char* message) {
 }
 
 // Which entries of an array are asked for; without it, all.
-using Where = std::optional<Input<std::uint8_t, 2>>;
+using Needed = std::optional<Input<std::uint8_t, 2>>;
 
-inline const std::uint8_t* marks(const Where& where, const Input<double, 2>& V) {
-    if (!where) return nullptr;
-    require(where->shape(0) == V.shape(0) && where->shape(1) == V.shape(1), "where must have the shape of V");
-    return where->data();
+inline const std::uint8_t* marks(const Needed& needed, const Input<double, 2>& V) {
+    if (!needed) return nullptr;
+    require(needed->shape(0) == V.shape(0) && needed->shape(1) == V.shape(1), "needed must have the shape of V");
+    return needed->data();
 }

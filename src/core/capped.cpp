@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "dot_and_add.hpp"
+#include "row_loops.hpp"
 
 namespace kernelweave {
 namespace {
@@ -35,7 +35,7 @@ bool CappedQuadratic::factorise(const std::vector<std::size_t>& free) {
             const double* rows[kFour];
             for (std::size_t k = 0; k < kFour; ++k) rows[k] = L_.data() + (r + k) * size;
             double dots[kFour];
-            dot_four_rows(rows, own, c, dots);
+            for (std::size_t r = 0; r < 4; ++r) dots[r] = dot_row(rows[r], own, c);
             for (std::size_t k = 0; k < kFour; ++k) {
                 double& entry = L_[(r + k) * size + c];
                 entry = (entry - dots[k]) / root;

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "dispatch.hpp"
-#include "dot_and_add.hpp"
 #include "packed.hpp"
 #include "parallel.hpp"
+#include "row_loops.hpp"
 
 namespace kernelweave {
 namespace {
-
-constexpr std::size_t kChunk = 1024;  // entries of one accumulator: well within a 32 KB first-level cache
 
 template <class T>
 inline void add_weighted(T* acc, const T* row, const T* local, T weight, std::size_t length) {

@@ -6,9 +6,6 @@
 
 #include "hinge.hpp"
 #include "local.hpp"
-#include "module_capped.hpp"
-#include "module_given.hpp"
-#include "module_multiclass.hpp"
 #include "packed.hpp"
 #include "projections.hpp"
 #include "radial.hpp"
@@ -16,15 +13,13 @@
 #include "smo_plus.hpp"
 #include "arrays.hpp"
 
+void bind_capped(nb::module_& m);
+void bind_matrices(nb::module_& m);
+void bind_multiclass(nb::module_& m);
+
 using Rows = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;  // rows of a larger matrix, perhaps
 
 namespace {
-
-template <class T>
-void touch(Output<T, 2> fresh, int n_threads) {
-    nb::gil_scoped_release release;
-    kw::touch<T>(fresh.data(), fresh.shape(0) * fresh.shape(1), n_threads);
-}
 
 template <class T>
 void pack(Rows K, std::size_t start, Input<double, 1> shift, Output<T, 1> out) {
@@ -36,14 +31,14 @@ void pack(Rows K, std::size_t start, Input<double, 1> shift, Output<T, 1> out) {
     kw::pack<T>(K.data(), static_cast<std::size_t>(K.stride(0)), start, stop, shift.data(), out.data());
 }
 
-void add_images(Rows K, std::size_t start, Input<double, 2> V, Output<double, 2> out) {
+void add_matvecs(Rows K, std::size_t start, Input<double, 2> V, Output<double, 2> out) {
     const std::size_t stop = start + K.shape(0), n = V.shape(1);
     require(K.stride(1) == 1 && K.shape(1) >= stop,
-            "add_images: K must hold the rows up to their diagonal, in one piece");
-    require(stop <= n, "add_images: V must have one column per sample");
-    require(out.shape(0) == V.shape(0) && out.shape(1) == n, "add_images: out must have the shape of V");
+            "add_matvecs: K must hold the rows up to their diagonal, in one piece");
+    require(stop <= n, "add_matvecs: V must have one column per sample");
+    require(out.shape(0) == V.shape(0) && out.shape(1) == n, "add_matvecs: out must have the shape of V");
     nb::gil_scoped_release release;
-    kw::add_images(K.data(), static_cast<std::size_t>(K.stride(0)), start, stop, V.data(), V.shape(0), n,
+    kw::add_matvecs(K.data(), static_cast<std::size_t>(K.stride(0)), start, stop, V.data(), V.shape(0), n,
                    out.data());
 }
 
@@ -86,17 +81,17 @@ void exp_pack(Rows D, std::size_t start, Input<std::size_t, 1> kernels, Input<do
     }
 }
 
-void exp_images(Rows D, std::size_t start, Input<std::size_t, 1> kernels, Input<double, 1> rates,
+void exp_add_matvecs(Rows D, std::size_t start, Input<std::size_t, 1> kernels, Input<double, 1> rates,
                 Input<double, 1> factors, Input<double, 2> V, Output<double, 3> out) {
     const std::size_t stop = start + D.shape(0), n = V.shape(1);
     require(D.stride(1) == 1 && D.shape(1) >= stop && stop <= n,
-            "exp_images: D must hold the rows up to their diagonal, in one piece");
+            "exp_add_matvecs: D must hold the rows up to their diagonal, in one piece");
     require(out.shape(1) == V.shape(0) && out.shape(2) == n,
-            "exp_images: out must have the shape of V for every kernel");
+            "exp_add_matvecs: out must have the shape of V for every kernel");
     check_family(kernels, rates, factors, out.shape(0));
     nb::gil_scoped_release release;
     for (std::size_t k = 0; k < kernels.shape(0); ++k)
-        kw::exp_images(D.data(), static_cast<std::size_t>(D.stride(0)), start, stop, rates.data()[k],
+        kw::exp_add_matvecs(D.data(), static_cast<std::size_t>(D.stride(0)), start, stop, rates.data()[k],
                        factors.data()[k], V.data(), V.shape(0), n,
                        out.data() + kernels.data()[k] * V.shape(0) * n);
 }
@@ -120,16 +115,16 @@ void combine(Input<T, 2> packed, Input<double, 1> eta, Output<T, 2> out, int n_t
 }
 
 template <class T>
-void take(Input<T, 2> packed, Input<std::size_t, 1> chosen, Output<T, 2> out, int n_threads) {
+void gather(Input<T, 2> packed, Input<std::size_t, 1> chosen, Output<T, 2> out, int n_threads) {
     const std::size_t n_chosen = chosen.shape(0);
     for (std::size_t a = 1; a < n_chosen; ++a)
-        require(chosen.data()[a - 1] < chosen.data()[a], "take: chosen must ascend");
+        require(chosen.data()[a - 1] < chosen.data()[a], "gather: chosen must ascend");
     require(n_chosen == 0 || kw::triangle(chosen.data()[n_chosen - 1] + 1) <= packed.shape(1),
-            "take: chosen must lie within the matrices");
+            "gather: chosen must lie within the matrices");
     require(out.shape(0) == packed.shape(0) && out.shape(1) == kw::triangle(n_chosen),
-            "take: out must have one triangle of the chosen rows per kernel");
+            "gather: out must have one triangle of the chosen rows per kernel");
     nb::gil_scoped_release release;
-    kw::take<T>(packed.data(), packed.shape(0), packed.shape(1), chosen.data(), n_chosen, out.data(), n_threads);
+    kw::gather<T>(packed.data(), packed.shape(0), packed.shape(1), chosen.data(), n_chosen, out.data(), n_threads);
 }
 
 template <class T>
@@ -139,27 +134,27 @@ void mirror(Output<T, 2> K, int n_threads) {
     kw::mirror<T>(K.data(), K.shape(0), n_threads);
 }
 
-void image(Input<float, 2> packed, Input<double, 1> eta, Input<double, 2> V, Output<double, 2> out,
+void matvec_and_size(Input<float, 2> packed, Input<double, 1> eta, Input<double, 2> V, Output<double, 2> out,
            Output<double, 2> sizes, int n_threads) {
     const std::size_t n = V.shape(1);
-    require(packed.shape(1) == kw::triangle(n), "image: packed rows must hold n(n+1)/2 entries");
-    require(eta.shape(0) == packed.shape(0), "image: one weight per kernel is needed");
-    require(out.shape(0) == V.shape(0) && out.shape(1) == n, "image: out must have the shape of V");
-    require(sizes.shape(0) == V.shape(0) && sizes.shape(1) == n, "image: sizes must have the shape of V");
+    require(packed.shape(1) == kw::triangle(n), "matvec_and_size: packed rows must hold n(n+1)/2 entries");
+    require(eta.shape(0) == packed.shape(0), "matvec_and_size: one weight per kernel is needed");
+    require(out.shape(0) == V.shape(0) && out.shape(1) == n, "matvec_and_size: out must have the shape of V");
+    require(sizes.shape(0) == V.shape(0) && sizes.shape(1) == n, "matvec_and_size: sizes must have the shape of V");
     nb::gil_scoped_release release;
-    kw::image(packed.data(), packed.shape(0), n, eta.data(), V.data(), V.shape(0), out.data(), sizes.data(),
+    kw::matvec_and_size(packed.data(), packed.shape(0), n, eta.data(), V.data(), V.shape(0), out.data(), sizes.data(),
               n_threads);
 }
 
 template <class T>
-void images(Input<T, 2> packed, Input<double, 2> V, Output<double, 3> out, int n_threads, Where where) {
+void matvecs(Input<T, 2> packed, Input<double, 2> V, Output<double, 3> out, int n_threads, Needed needed) {
     const std::size_t n = V.shape(0);
-    require(packed.shape(1) == kw::triangle(n), "images: packed rows must hold n(n+1)/2 entries");
+    require(packed.shape(1) == kw::triangle(n), "matvecs: packed rows must hold n(n+1)/2 entries");
     require(out.shape(0) == packed.shape(0) && out.shape(1) == n && out.shape(2) == V.shape(1),
-            "images: out must have shape (kernels, n, columns of V)");
-    const std::uint8_t* marked = marks(where, V);
+            "matvecs: out must have shape (kernels, n, columns of V)");
+    const std::uint8_t* marked = marks(needed, V);
     nb::gil_scoped_release release;
-    kw::images<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(1), marked, out.data(), n_threads);
+    kw::matvecs<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(1), marked, out.data(), n_threads);
 }
 
 template <class T>
@@ -296,16 +291,15 @@ void bind(nb::module_& m) {
     m.def("exp_pack", &exp_pack<T>, nb::arg("D").noconvert(), nb::arg("start"), nb::arg("kernels").noconvert(),
           nb::arg("rates").noconvert(), nb::arg("factors").noconvert(), nb::arg("shifts").noconvert(),
           nb::arg("packed").noconvert());
-    m.def("touch", &touch<T>, nb::arg("fresh").noconvert(), nb::arg("n_threads") = 1);
     m.def("pack", &pack<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("shift").noconvert(),
           nb::arg("out").noconvert());
     m.def("combine", &combine<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("take", &take<T>, nb::arg("packed").noconvert(), nb::arg("chosen"), nb::arg("out").noconvert(),
+    m.def("gather", &gather<T>, nb::arg("packed").noconvert(), nb::arg("chosen"), nb::arg("out").noconvert(),
           nb::arg("n_threads") = 1);
     m.def("mirror", &mirror<T>, nb::arg("K").noconvert(), nb::arg("n_threads") = 1);
-    m.def("images", &images<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1, nb::arg("where") = nb::none());
+    m.def("matvecs", &matvecs<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
+          nb::arg("out").noconvert(), nb::arg("n_threads") = 1, nb::arg("needed") = nb::none());
     m.def("energies", &energies<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("combine_local", &combine_local<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
@@ -326,14 +320,14 @@ NB_MODULE(_core, m) {
     m.def("smo_plus", &smo_plus, nb::arg("K").noconvert(), nb::arg("G").noconvert(), nb::arg("y").noconvert(),
           nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("f").noconvert(),
           nb::arg("g").noconvert(), nb::arg("tolerance"), nb::arg("max_iterations"));
-    m.def("image", &image, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"), nb::arg("out").noconvert(),
+    m.def("matvec_and_size", &matvec_and_size, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"), nb::arg("out").noconvert(),
           nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
-    m.def("add_images", &add_images, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),
+    m.def("add_matvecs", &add_matvecs, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),
           nb::arg("out").noconvert());
     m.def("exp_scaled", &exp_scaled, nb::arg("D").noconvert(), nb::arg("factor"), nb::arg("out").noconvert());
     m.def("exp_sum", &exp_sum, nb::arg("D").noconvert(), nb::arg("rates").noconvert(), nb::arg("weights").noconvert(),
           nb::arg("out").noconvert());
-    m.def("exp_images", &exp_images, nb::arg("D").noconvert(), nb::arg("start"), nb::arg("kernels").noconvert(),
+    m.def("exp_add_matvecs", &exp_add_matvecs, nb::arg("D").noconvert(), nb::arg("start"), nb::arg("kernels").noconvert(),
           nb::arg("rates").noconvert(), nb::arg("factors").noconvert(), nb::arg("V").noconvert(),
           nb::arg("out").noconvert());
     m.def("squared_distances", &squared_distances, nb::arg("X").noconvert(), nb::arg("Z").noconvert(),
@@ -347,6 +341,6 @@ NB_MODULE(_core, m) {
     bind<float>(m);
     bind<double>(m);
     bind_capped(m);
-    bind_given(m);
+    bind_matrices(m);
     bind_multiclass(m);
 }

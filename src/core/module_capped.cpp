@@ -1,5 +1,4 @@
-#include "module_capped.hpp"
-
+// Python bindings of the steps over a capped simplex.
 #include <cstdint>
 
 #include "arrays.hpp"

@@ -1,5 +1,4 @@
 // Python bindings of the loops of the multiclass p-norm problem.
-#include "module_multiclass.hpp"
 
 #include "ascent.hpp"
 #include "online.hpp"

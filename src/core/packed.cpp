@@ -4,18 +4,12 @@
 #include <cmath>
 #include <vector>
 
-#include "add_scaled.hpp"
-#include "dispatch.hpp"
-#include "dot_and_add.hpp"
 #include "parallel.hpp"
-#include "runs.hpp"
-#include "weighted_image.hpp"
+#include "row_loops.hpp"
 
 namespace kernelweave {
 namespace {
 
-constexpr std::size_t kFour = 4;  // rows read together
-constexpr std::size_t kAhead = 6;  // rows from being asked for to being read: some kilobytes
 constexpr std::size_t kPiece = 2048;  // entries of all triangles that are added up together
 constexpr std::size_t kAlone = 1024;  // rows of a matrix below which one thread is through before another has begun
 
@@ -31,6 +25,16 @@ KERNELWEAVE_CLONES void round_row(const double* row, const double* shift, double
 KERNELWEAVE_CLONES void round_row(const double* row, const double* shift, double own, double* out,
                                   std::size_t length) {
     round_entries(row, shift, own, out, length);
+}
+
+// acc += weight * row, and in `size` the sum of absolute values: what relative errors of entries are measured by.
+KERNELWEAVE_CLONES void add_entry_and_size(double* KERNELWEAVE_RESTRICT acc, double* KERNELWEAVE_RESTRICT size,
+                                           const float* row, double weight, std::size_t length) {
+    for (std::size_t j = 0; j < length; ++j) {
+        const double term = weight * static_cast<double>(row[j]);
+        acc[j] += term;
+        size[j] += std::abs(term);
+    }
 }
 
 template <class T>
@@ -70,49 +74,28 @@ std::vector<double> transposed(const double* V, std::size_t n, std::size_t n_col
     return out;
 }
 
-// Ask for the row of a triangle that is read some rows after the one at `place`.
-template <class T>
-KERNELWEAVE_INLINE void fetch_later(const T* K, const std::vector<std::size_t>& rows, std::size_t place) {
-    if (place + kAhead >= rows.size()) return;
-    const std::size_t later = rows[place + kAhead];
-    fetch_ahead(K + triangle(later), later + 1);
-}
-
 // 1/2 v'Kv from the rows of a triangle where v is not zero.
 template <class T>
 double half_energy(const T* K, const double* v, const std::vector<std::size_t>& support) {
     double energy = 0.0;
-    for (std::size_t a = 0; a < support.size(); ++a) {
-        fetch_later(K, support, a);
-        const std::size_t i = support[a];
+    for (const std::size_t i : support) {
         const T* row = K + triangle(i);
         energy += v[i] * (dot_row(row, v, i) + 0.5 * static_cast<double>(row[i]) * v[i]);
     }
     return energy;
 }
 
-// image += K v from some rows of a triangle, among them all where v is not zero; right in these rows alone.
+// product += K v from some rows of a triangle, among them all where v is not zero; right in these rows alone.
 template <class T>
-void add_image(const T* K, const double* v, const std::vector<std::size_t>& rows, double* image) {
-    for (std::size_t a = 0; a < rows.size(); ++a) {
-        fetch_later(K, rows, a);
-        const std::size_t i = rows[a];
+void add_matvec(const T* K, const double* v, const std::vector<std::size_t>& rows, double* product) {
+    for (const std::size_t i : rows) {
         const T* row = K + triangle(i);
-        const double below = v[i] != 0.0 ? dot_and_add_row(row, v, v[i], image, i) : dot_row(row, v, i);
-        image[i] += below + static_cast<double>(row[i]) * v[i];
+        const double below = v[i] != 0.0 ? dot_and_add_row(row, v, v[i], product, i) : dot_row(row, v, i);
+        product[i] += below + static_cast<double>(row[i]) * v[i];
     }
 }
 
 }  // namespace
-
-template <class T>
-void touch(T* fresh, std::size_t size, int n_threads) {
-    constexpr std::size_t kPage = 4096 / sizeof(T);
-    const std::size_t shares = n_threads < 1 ? 1 : static_cast<std::size_t>(n_threads);
-    parallel_for(shares, n_threads, [&](std::size_t share) {
-        for (std::size_t j = size * share / shares; j < size * (share + 1) / shares; j += kPage) fresh[j] = T{0};
-    });
-}
 
 template <class T>
 void mirror_rows(T* K, std::size_t n, std::size_t start, std::size_t stop) {
@@ -142,36 +125,18 @@ template <class T>
 void pack(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* shift, T* out) {
     for (std::size_t i = start; i < stop; ++i) {
         const double* row = K + (i - start) * stride;
-        if (i + 1 < stop) fetch_ahead(row + stride, i + 2);
         round_row(row, shift, shift[i], out + triangle(i), i + 1);
     }
 }
 
-void add_images(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* V,
-                std::size_t n_columns, std::size_t n, double* out) {
-    const auto row = [&](std::size_t i) { return K + (i - start) * stride; };
-    std::size_t i = start;
-    for (; i + kFour <= stop; i += kFour) {
-        const double* rows[kFour] = {row(i), row(i + 1), row(i + 2), row(i + 3)};
+void add_matvecs(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* V,
+                 std::size_t n_columns, std::size_t n, double* out) {
+    for (std::size_t i = start; i < stop; ++i) {
+        const double* row = K + (i - start) * stride;
         for (std::size_t c = 0; c < n_columns; ++c) {
             const double* v = V + c * n;
-            double* image = out + c * n;
-            double dots[kFour];
-            dot_and_add_four_rows(rows, v, v + i, image, i, dots);
-            for (std::size_t r = 0; r < kFour; ++r) {
-                image[i + r] += dots[r] + rows[r][i + r] * v[i + r];
-                for (std::size_t j = i; j < i + r; ++j) {
-                    image[i + r] += rows[r][j] * v[j];
-                    image[j] += rows[r][j] * v[i + r];
-                }
-            }
-        }
-    }
-    for (; i < stop; ++i) {
-        for (std::size_t c = 0; c < n_columns; ++c) {
-            const double* v = V + c * n;
-            double* image = out + c * n;
-            image[i] += dot_and_add_row(row(i), v, v[i], image, i) + row(i)[i] * v[i];
+            double* product = out + c * n;
+            product[i] += dot_and_add_row(row, v, v[i], product, i) + row[i] * v[i];
         }
     }
 }
@@ -182,7 +147,7 @@ void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double
     parallel_for(pieces(n, kPiece), n_threads, [&](std::size_t piece) {
         double acc[kPiece] = {};
         const std::size_t start = piece * kPiece, stop = std::min(triangle(n), start + kPiece);
-        sum.add(acc, start, stop - start, stop < triangle(n) ? stop : start);
+        sum.add(acc, start, stop - start);
         visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
             for (std::size_t j = 0; j < length; ++j) out[i * n + column + j] = static_cast<T>(acc[place + j]);
         });
@@ -191,24 +156,19 @@ void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double
 }
 
 template <class T>
-void take(const T* packed, std::size_t n_kernels, std::size_t stride, const std::size_t* chosen, std::size_t n_chosen,
-          T* out, int n_threads) {
-    const std::vector<Run> runs = runs_of(chosen, n_chosen);
+void gather(const T* packed, std::size_t n_kernels, std::size_t stride, const std::size_t* chosen, std::size_t n_chosen,
+            T* out, int n_threads) {
     parallel_for(n_kernels, n_threads, [&](std::size_t m) {
-        const T* K = packed + m * stride;
         T* place = out + m * triangle(n_chosen);
         for (std::size_t a = 0; a < n_chosen; ++a, place += a) {
-            if (a + kAhead < n_chosen) fetch_runs(K + triangle(chosen[a + kAhead]), runs, a + kAhead);
-            const T* row = K + triangle(chosen[a]);
-            visit_runs(runs.data(), runs.size(), a, [&](std::size_t start, std::size_t first, std::size_t length) {
-                std::copy(row + start, row + start + length, place + first);
-            });
+            const T* row = packed + m * stride + triangle(chosen[a]);
+            for (std::size_t b = 0; b <= a; ++b) place[b] = row[chosen[b]];
         }
     });
 }
 
-void image(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
-           std::size_t n_columns, double* out, double* sizes, int n_threads) {
+void matvec_and_size(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
+                     std::size_t n_columns, double* out, double* sizes, int n_threads) {
     const WeightedSum<float> sum(matrices(packed, n_kernels, n), eta);
     const std::size_t size = n_columns * n;
     std::vector<double> parts(kShares * size, 0.0), size_parts(kShares * size, 0.0), absolute(V, V + size);
@@ -219,8 +179,8 @@ void image(const float* packed, std::size_t n_kernels, std::size_t n, const doub
             const std::size_t start = piece * kChunk, stop = std::min(triangle(n), start + kChunk);
             std::fill(acc.begin(), acc.end(), 0.0);
             std::fill(magnitude.begin(), magnitude.end(), 0.0);
-            const std::size_t later = piece + kShares < pieces(n, kChunk) ? start + kShares * kChunk : start;
-            sum.add(acc.data(), magnitude.data(), start, stop - start, later);
+            for (std::size_t m = 0; m < sum.matrices().size(); ++m)
+                add_entry_and_size(acc.data(), magnitude.data(), sum.matrices()[m] + start, sum.weights()[m], stop - start);
             visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
                 add_row(acc.data() + place, i, column, length, V, n_columns, n, parts.data() + share * size);
                 add_row(magnitude.data() + place, i, column, length, absolute.data(), n_columns, n,
@@ -233,21 +193,21 @@ void image(const float* packed, std::size_t n_kernels, std::size_t n, const doub
 }
 
 template <class T>
-void images(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
-            const std::uint8_t* where, double* out, int n_threads) {
+void matvecs(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
+            const std::uint8_t* needed, double* out, int n_threads) {
     const std::vector<double> columns = transposed(V, n, n_columns);
     std::vector<std::vector<std::size_t>> asked(n_columns);
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t c = 0; c < n_columns; ++c)
-            if (where == nullptr || where[i * n_columns + c] != 0) asked[c].push_back(i);
+            if (needed == nullptr || needed[i * n_columns + c] != 0) asked[c].push_back(i);
     parallel_for(n_kernels, n_threads, [&](std::size_t m) {
-        std::vector<double> image(n);
+        std::vector<double> product(n);
         double* own = out + m * n * n_columns;
         std::fill(own, own + n * n_columns, 0.0);
         for (std::size_t c = 0; c < n_columns; ++c) {
-            std::fill(image.begin(), image.end(), 0.0);
-            add_image(packed + m * triangle(n), columns.data() + c * n, asked[c], image.data());
-            for (const std::size_t i : asked[c]) own[i * n_columns + c] = image[i];
+            std::fill(product.begin(), product.end(), 0.0);
+            add_matvec(packed + m * triangle(n), columns.data() + c * n, asked[c], product.data());
+            for (const std::size_t i : asked[c]) own[i * n_columns + c] = product[i];
         }
     });
 }
@@ -269,19 +229,17 @@ void energies(const T* packed, std::size_t n_kernels, std::size_t n, const doubl
 
 template void pack<float>(const double*, std::size_t, std::size_t, std::size_t, const double*, float*);
 template void pack<double>(const double*, std::size_t, std::size_t, std::size_t, const double*, double*);
-template void touch<float>(float*, std::size_t, int);
-template void touch<double>(double*, std::size_t, int);
 template void mirror_rows<float>(float*, std::size_t, std::size_t, std::size_t);
 template void mirror_rows<double>(double*, std::size_t, std::size_t, std::size_t);
 template void mirror<float>(float*, std::size_t, int);
 template void mirror<double>(double*, std::size_t, int);
-template void take<float>(const float*, std::size_t, std::size_t, const std::size_t*, std::size_t, float*, int);
-template void take<double>(const double*, std::size_t, std::size_t, const std::size_t*, std::size_t, double*, int);
+template void gather<float>(const float*, std::size_t, std::size_t, const std::size_t*, std::size_t, float*, int);
+template void gather<double>(const double*, std::size_t, std::size_t, const std::size_t*, std::size_t, double*, int);
 template void combine<float>(const float*, std::size_t, std::size_t, const double*, float*, int);
 template void combine<double>(const double*, std::size_t, std::size_t, const double*, double*, int);
-template void images<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, const std::uint8_t*,
+template void matvecs<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, const std::uint8_t*,
                             double*, int);
-template void images<double>(const double*, std::size_t, std::size_t, const double*, std::size_t,
+template void matvecs<double>(const double*, std::size_t, std::size_t, const double*, std::size_t,
                              const std::uint8_t*, double*, int);
 template void energies<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, double*, int);
 template void energies<double>(const double*, std::size_t, std::size_t, const double*, std::size_t, double*, int);

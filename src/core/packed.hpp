@@ -8,11 +8,6 @@ namespace kernelweave {
 
 inline std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
 
-// Write to every page of fresh memory, each thread to a stretch of its own: pages are had from the system one by one,
-// and threads that want the same large one wait for each other. What the memory holds is lost.
-template <class T>
-void touch(T* fresh, std::size_t size, int n_threads);
-
 // Rows [start, stop) of the lower triangle of K, each entry K_ij - shift_i - shift_j rounded to T; `K` points to row
 // `start`, whose rows are `stride` apart.
 template <class T>
@@ -24,8 +19,8 @@ void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double
 
 // The rows and columns `chosen`, in ascending order, of every matrix, which are `stride` apart.
 template <class T>
-void take(const T* packed, std::size_t n_kernels, std::size_t stride, const std::size_t* chosen, std::size_t n_chosen,
-          T* out, int n_threads);
+void gather(const T* packed, std::size_t n_kernels, std::size_t stride, const std::size_t* chosen, std::size_t n_chosen,
+            T* out, int n_threads);
 
 constexpr std::size_t kMirrored = 32;  // rows that are mirrored together: two lines of the cache, or four, of a column
 
@@ -38,14 +33,14 @@ template <class T>
 void mirror(T* K, std::size_t n, int n_threads);
 
 // out = V K(eta) and sizes = |V| (sum_m |eta_m K_m|) for V of shape (n_columns, n), in double.
-void image(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
+void matvec_and_size(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
            std::size_t n_columns, double* out, double* sizes, int n_threads);
 
-// out[m, :, c] = K_m V[:, c] for V of shape (n, n_columns), all in double. With `where`, of the shape of V, only
-// entries it marks are worked out, the others are 0; V has to be 0 there.
+// out[m, :, c] = K_m V[:, c] for V of shape (n, n_columns), all in double. With `needed`, of the shape of V, only
+// entries it marks are computed, the others are 0; V has to be 0 there.
 template <class T>
-void images(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
-            const std::uint8_t* where, double* out, int n_threads);
+void matvecs(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
+            const std::uint8_t* needed, double* out, int n_threads);
 
 // out[m] = 1/2 tr(V' K_m V), all in double; rows of V that are zero are not read.
 template <class T>
@@ -54,7 +49,7 @@ void energies(const T* packed, std::size_t n_kernels, std::size_t n, const doubl
 
 // The share of rows [start, stop) in K V, from the lower triangle alone: out += L V + strict(L)' V for V and out of
 // shape (n_columns, n). `K` points to row `start`, whose rows are `stride` apart.
-void add_images(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* V,
+void add_matvecs(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* V,
                 std::size_t n_columns, std::size_t n, double* out);
 
 }  // namespace kernelweave

@@ -6,22 +6,10 @@
 #include <exception>
 #include <mutex>
 #include <system_error>
+#include <thread>
 #include <vector>
 
-#include "elsewhere.hpp"
-
 namespace kernelweave {
-
-// How many calls of parallel_for have several threads at work now: helpers that can wait do.
-inline std::atomic<int> passes_under_way{0};
-
-class UnderWay {
-public:
-    UnderWay() { ++passes_under_way; }
-    UnderWay(const UnderWay&) = delete;
-    UnderWay& operator=(const UnderWay&) = delete;
-    ~UnderWay() { --passes_under_way; }
-};
 
 // Every thread is joined and the first exception of a task is rethrown; if a thread cannot be started, the ones
 // that run do its share.
@@ -32,7 +20,6 @@ void parallel_for(std::size_t n_tasks, int n_threads, const Task& task) {
         for (std::size_t t = 0; t < n_tasks; ++t) task(t);
         return;
     }
-    const UnderWay under_way;
     std::atomic<std::size_t> next{0};
     std::exception_ptr failure;
     std::mutex guard;
@@ -45,15 +32,15 @@ void parallel_for(std::size_t n_tasks, int n_threads, const Task& task) {
             next.store(n_tasks);
         }
     };
-    std::vector<Elsewhere> crew;
-    crew.reserve(workers);
+    std::vector<std::thread> others;
+    others.reserve(workers);
     try {
-        for (std::size_t w = 1; w < workers && w < n_tasks; ++w) crew.emplace_back(work);
+        for (std::size_t w = 1; w < workers && w < n_tasks; ++w) others.emplace_back(work);
     } catch (const std::system_error&) {
         // The system has no more threads to give.
     }
     work();
-    for (auto& member : crew) member.join();
+    for (auto& other : others) other.join();
     if (failure) std::rethrow_exception(failure);
 }
 

@@ -76,13 +76,13 @@ void exp_pack(const double* d, std::size_t stride, std::size_t start, std::size_
     }
 }
 
-void exp_images(const double* d, std::size_t stride, std::size_t start, std::size_t stop, double rate, double factor,
+void exp_add_matvecs(const double* d, std::size_t stride, std::size_t start, std::size_t stop, double rate, double factor,
                 const double* V, std::size_t n_columns, std::size_t n, double* out) {
     std::vector<double> row(stop);
     for (std::size_t i = start; i < stop; ++i) {
         exp_all(d + (i - start) * stride, -rate, row.data(), i + 1);
         for (std::size_t j = 0; j <= i; ++j) row[j] *= factor;
-        add_images(row.data(), 0, i, i + 1, V, n_columns, n, out);
+        add_matvecs(row.data(), 0, i, i + 1, V, n_columns, n, out);
     }
 }
 

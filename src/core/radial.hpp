@@ -14,8 +14,8 @@ template <class T>
 void exp_pack(const double* d, std::size_t stride, std::size_t start, std::size_t stop, double rate, double factor,
               const double* shift, T* out);
 
-// ... or its share in K V as `add_images` adds it.
-void exp_images(const double* d, std::size_t stride, std::size_t start, std::size_t stop, double rate, double factor,
+// ... or its share in K V as `add_matvecs` adds it.
+void exp_add_matvecs(const double* d, std::size_t stride, std::size_t start, std::size_t stop, double rate, double factor,
                 const double* V, std::size_t n_columns, std::size_t n, double* out);
 
 // ... or is added, weighted, to the sum of them all: out += sum_k weights_k exp(-rates_k d) in every entry.

@@ -177,7 +177,6 @@ void refresh(const T* K, const SmoProblem& p, const double* v, double* gradient)
             const std::size_t i = used[std::min(a + r, used.size() - 1)];
             rows[r] = K + i * n;
             x[r] = a + r < used.size() ? v[i] : 0.0;
-            if (a + kTogether + r < used.size()) fetch_ahead(K + used[a + kTogether + r] * n, n);
         }
         add_four_rows(rows, x, gradient, n);
     }
@@ -262,7 +261,6 @@ private:
 
     // Best partner of i in its group; violation receives how far the group is from optimal.
     std::size_t partner(std::size_t i, std::size_t group, G score, double& violation, float& gain) {
-        fetch_ahead(K_ + i * n_, n_);
         gains_row(K_ + i * n_, score, diagonal_[i], diagonal_.data(), gradient_, shut_.data() + group * n_, scale_,
                   gain_.data(), best_.data(), down_.data(), n_);
         violation = static_cast<double>(score + down_[argmax(down_)]);
@@ -274,7 +272,6 @@ private:
     }
 
     void step(std::size_t i, std::size_t j) {
-        fetch_ahead(K_ + j * n_, n_);
         const double entries = static_cast<double>(diagonal_[i]) + static_cast<double>(diagonal_[j]);
         const double curvature = std::max(entries - 2.0 * static_cast<double>(K_[i * n_ + j]),
                                           static_cast<double>(kFlat) / scale_.curvature);

@@ -20,8 +20,7 @@ from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.path import path
 from kernelweave.estimators.regressor import MKLRegressor
-from kernelweave.estimators.regressor_search import MKLRegressorCV
-from kernelweave.estimators.search import MKLClassifierCV
+from kernelweave.estimators.search import MKLClassifierCV, MKLRegressorCV
 from kernelweave.io import load, save
 from kernelweave.metric import ITML, ITMLPlus, ITMLSelect, SupervisedMetric
 from kernelweave.multiclass.batches import batches

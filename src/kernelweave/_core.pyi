@@ -4,71 +4,42 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def inspect(K: NDArray[Any], roots: NDArray[Any], probes: NDArray[Any]) -> tuple[bool, float]: ...
+def check_matrices(
+    K: list[NDArray[Any]], roots: NDArray[Any], probes: NDArray[Any], n_threads: int = 1
+) -> list[tuple[bool, float]]: ...
 def diagonals(K: list[NDArray[Any]], out: NDArray[Any], n_threads: int = 1) -> None: ...
 def reference_means(
     K: list[NDArray[Any]], chosen: NDArray[Any], out: NDArray[Any], n_threads: int = 1
 ) -> None: ...
-def admit_all(
-    K: list[NDArray[Any]],
-    roots: NDArray[Any],
-    probes: NDArray[Any],
-    shifts: NDArray[Any],
-    packed: NDArray[Any],
-    n_threads: int = 1,
-    even: NDArray[Any] | None = None,
-) -> list[tuple[bool, float]]: ...
-def admit_and_combine(
-    K: list[NDArray[Any]],
-    roots: NDArray[Any],
-    probes: NDArray[Any],
-    eta: NDArray[Any],
-    shift: NDArray[Any],
-    out: NDArray[Any],
-    n_threads: int = 1,
-) -> list[tuple[bool, float]]: ...
-
-class UpperSums:
-    def __init__(self, K: list[NDArray[Any]], probes: NDArray[Any], n_threads: int = 1) -> None: ...
-    @property
-    def goes_on(self) -> bool: ...
-    def energies(self, v: NDArray[Any], out: NDArray[Any]) -> None: ...
-    def finish(self) -> list[float]: ...
-
-def take_all(
+def pack_matrices(
+    K: list[NDArray[Any]], shifts: NDArray[Any], packed: NDArray[Any], n_threads: int = 1
+) -> None: ...
+def combine_matrices(
+    K: list[NDArray[Any]], eta: NDArray[Any], shift: NDArray[Any], out: NDArray[Any], n_threads: int = 1
+) -> None: ...
+def gather_matrices(
     K: list[NDArray[Any]],
     chosen: NDArray[Any],
     shifts: NDArray[Any],
     packed: NDArray[Any],
     n_threads: int = 1,
-) -> bool: ...
-def energies_all(K: list[NDArray[Any]], V: NDArray[Any], out: NDArray[Any], n_threads: int = 1) -> None: ...
-def combine_all(
-    K: list[NDArray[Any]],
-    eta: NDArray[Any],
-    shift: NDArray[Any],
-    out: NDArray[Any],
-    n_threads: int = 1,
-    keep: float = 0.0,
 ) -> None: ...
-def image_all(
+def energies_of_matrices(
+    K: list[NDArray[Any]], V: NDArray[Any], out: NDArray[Any], n_threads: int = 1
+) -> None: ...
+def matvec_of_matrices(
     K: list[NDArray[Any]], eta: NDArray[Any], V: NDArray[Any], out: NDArray[Any], n_threads: int = 1
 ) -> None: ...
-def images_all(
+def matvecs_of_matrices(
     K: list[NDArray[Any]],
     V: NDArray[Any],
     out: NDArray[Any],
     n_threads: int = 1,
-    where: NDArray[Any] | None = None,
+    needed: NDArray[Any] | None = None,
 ) -> None: ...
 def hinge_loss(f: NDArray[Any], y: NDArray[Any], C: NDArray[Any]) -> tuple[float, float]: ...
-def product(
-    K: NDArray[Any], V: NDArray[Any], out: NDArray[Any], sizes: NDArray[Any], n_threads: int = 1
-) -> None: ...
-def lengths(K: NDArray[Any], out: NDArray[Any], n_threads: int = 1) -> None: ...
-def touch(fresh: NDArray[Any], n_threads: int = 1) -> None: ...
 def pack(K: NDArray[Any], start: int, shift: NDArray[Any], out: NDArray[Any]) -> None: ...
-def add_images(K: NDArray[Any], start: int, V: NDArray[Any], out: NDArray[Any]) -> None: ...
+def add_matvecs(K: NDArray[Any], start: int, V: NDArray[Any], out: NDArray[Any]) -> None: ...
 def exp_scaled(D: NDArray[Any], factor: float, out: NDArray[Any]) -> None: ...
 def exp_sum(D: NDArray[Any], rates: NDArray[Any], weights: NDArray[Any], out: NDArray[Any]) -> None: ...
 def exp_pack(
@@ -80,7 +51,7 @@ def exp_pack(
     shifts: NDArray[Any],
     packed: NDArray[Any],
 ) -> None: ...
-def exp_images(
+def exp_add_matvecs(
     D: NDArray[Any],
     start: int,
     kernels: NDArray[Any],
@@ -90,12 +61,10 @@ def exp_images(
     out: NDArray[Any],
 ) -> None: ...
 def squared_distances(X: NDArray[Any], Z: NDArray[Any], out: NDArray[Any]) -> None: ...
-def take(packed: NDArray[Any], chosen: NDArray[Any], out: NDArray[Any], n_threads: int = 1) -> None: ...
+def gather(packed: NDArray[Any], chosen: NDArray[Any], out: NDArray[Any], n_threads: int = 1) -> None: ...
 def mirror(K: NDArray[Any], n_threads: int = 1) -> None: ...
-def combine(
-    packed: NDArray[Any], eta: NDArray[Any], out: NDArray[Any], n_threads: int = 1, keep: float = 0.0
-) -> None: ...
-def image(
+def combine(packed: NDArray[Any], eta: NDArray[Any], out: NDArray[Any], n_threads: int = 1) -> None: ...
+def matvec_and_size(
     packed: NDArray[Any],
     eta: NDArray[Any],
     V: NDArray[Any],
@@ -103,12 +72,12 @@ def image(
     sizes: NDArray[Any],
     n_threads: int = 1,
 ) -> None: ...
-def images(
+def matvecs(
     packed: NDArray[Any],
     V: NDArray[Any],
     out: NDArray[Any],
     n_threads: int = 1,
-    where: NDArray[Any] | None = None,
+    needed: NDArray[Any] | None = None,
 ) -> None: ...
 def energies(packed: NDArray[Any], V: NDArray[Any], out: NDArray[Any], n_threads: int = 1) -> None: ...
 def combine_local(

@@ -2,10 +2,9 @@
 
 from kernelweave.bank.entry import Entry
 from kernelweave.bank.features import Nystroem, RandomFourier
-from kernelweave.bank.gram_bank import GramBank
 from kernelweave.bank.kernel_bank import KernelBank
 from kernelweave.bank.precomputed import PrecomputedBank
 from kernelweave.views.bags import Bags
 from kernelweave.views.views import Views
 
-__all__ = ["Bags", "Entry", "GramBank", "KernelBank", "Nystroem", "PrecomputedBank", "RandomFourier", "Views"]
+__all__ = ["Bags", "Entry", "KernelBank", "Nystroem", "PrecomputedBank", "RandomFourier", "Views"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._typing import Indices, Matrix, Span, Vector
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.gram import LazyGrams, Source
+from kernelweave.gram import BlockGrams, BlockSource
 from kernelweave.kernels.fitted_scaling import Centered, Chained, FittedScaling, Multiplied, Side
 from kernelweave.kernels.scaling import inverse
 
@@ -40,10 +40,8 @@ class CentredKernels:
         """The number of training samples."""
         return self._fitted.n_samples
 
-    @property
-    def in_memory(self) -> bool:
-        """Centred matrices are made when asked for."""
-        return False
+    def given_matrices(self, n_threads: int = 1) -> None:
+        """Return None: centred matrices are computed when asked for."""
 
     def __len__(self) -> int:
         return len(self._fitted)
@@ -53,7 +51,7 @@ class CentredKernels:
         for scaling, K in zip(self._scalings, self._fitted.grams(), strict=True):
             yield scaling.train(K)
 
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[BlockSource]:
         """Return the same matrices as sources that make them a few rows at a time."""
         return [CentredSource(source, self._scalings) for source in self._fitted.sources()]
 
@@ -78,17 +76,16 @@ class CentredKernels:
             yield m, self._scalings[m].between(K, *sides)
 
 
-class CentredSource(Source):
+class CentredSource(BlockSource):
     """A source whose entries are centred."""
 
-    def __init__(self, source: Source, scalings: tuple[FittedScaling, ...]) -> None:
+    def __init__(self, source: BlockSource, scalings: tuple[FittedScaling, ...]) -> None:
         super().__init__(source.kernels, source.n_samples)
-        source.check()
         self._source, self._scalings = source, scalings
 
     @property
-    def is_whole(self) -> bool:
-        return self._source.is_whole
+    def needs_all_rows(self) -> bool:
+        return self._source.needs_all_rows
 
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None
@@ -104,9 +101,7 @@ class CentredSource(Source):
 def _learn(fitted: FittedKernels, unit_trace: bool, n_threads: int) -> tuple[FittedScaling, ...]:
     n = fitted.n_samples
     sources = fitted.sources()
-    for source in sources:
-        source.check()
-    means = LazyGrams(sources, len(fitted), n, n_threads=n_threads).images(np.ones(n)) / n
+    means = BlockGrams(sources, len(fitted), n, n_threads=n_threads).matvecs(np.ones(n)) / n
     diagonals = dict(pair for source in sources for pair in source.diagonals())
     return tuple(_scaling(means[m], diagonals[m], unit_trace) for m in range(len(fitted)))
 

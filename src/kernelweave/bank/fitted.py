@@ -12,7 +12,7 @@ import numpy as np
 from kernelweave._typing import Indices, Matrix, Span, Vector
 from kernelweave.bank.blocks import Block, PairwiseBlock
 from kernelweave.bank.sources import RowSource, WholeSource
-from kernelweave.gram import Source
+from kernelweave.gram import BlockSource
 from kernelweave.kernels import Kernel, Scaling
 from kernelweave.kernels.base import DistanceKernel, Recipe
 from kernelweave.kernels.fitted_scaling import FittedScaling, Multiplied, Side
@@ -70,9 +70,17 @@ class FittedBank:
         return int(self._training[0].shape[0])
 
     @property
-    def in_memory(self) -> bool:
-        """Matrices are computed when asked for."""
-        return False
+    def blocks(self) -> tuple[Block | PairwiseBlock, ...]:
+        """The blocks of columns that the kernels look at."""
+        return self._blocks
+
+    @property
+    def block_of_kernel(self) -> tuple[int, ...]:
+        """For every kernel the number of its block."""
+        return tuple(item.block for item in self._items)
+
+    def given_matrices(self, n_threads: int = 1) -> None:
+        """Return None: kernels are computed from the samples."""
 
     @property
     def makes_anew(self) -> bool:
@@ -90,9 +98,9 @@ class FittedBank:
                 pairs, current = Pairs(self._training[item.block]), item.block
             yield self._gram(m, pairs)
 
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[BlockSource]:
         """Return the scaled training kernels as sources of rows; neighbours on one block share distances."""
-        found: list[Source] = []
+        found: list[BlockSource] = []
         for (place, by_rows), run in groupby(enumerate(self._items), _made_together):
             kernels, pairs = [m for m, _ in run], Pairs(self._training[place])
             if by_rows:

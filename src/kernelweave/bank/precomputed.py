@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +11,9 @@ import numpy as np
 
 from kernelweave._part import Part
 from kernelweave._threads import blas_threads
-from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
-from kernelweave.bank.unchecked import UncheckedSource
-from kernelweave.gram import MatrixSource, Source
+from kernelweave._typing import AnyArray, Indices, Matrix
+from kernelweave.gram import BlockSource
+from kernelweave.gram.source import MatrixSource
 from kernelweave.kernels import Scaling
 from kernelweave.kernels.checks import (
     check_definite,
@@ -21,16 +21,13 @@ from kernelweave.kernels.checks import (
     check_minors,
     check_square,
     check_symmetric,
-    is_plainly_a_gram,
+    plainly_grams,
     symmetrised,
     tolerance_of,
 )
 from kernelweave.kernels.fitted_scaling import FittedScaling
 from kernelweave.kernels.scaling import as_scaling
 from kernelweave.views.views import Views
-
-# Flops that may be spent on proving that the matrices are positive semidefinite: a fraction of a second.
-PROOF_BUDGET = 5e8
 
 
 @dataclass
@@ -76,8 +73,9 @@ class PrecomputedBank(Part):
                     "all matrices need the same samples in the same order."
                 )
         fitted = FittedPrecomputed(matrices, [tolerance_of(K.dtype) for K in given], as_scaling(self.scaling))
-        if len(matrices) * matrices[0].shape[0] ** 3 / 3.0 <= PROOF_BUDGET:
-            fitted.prove()
+        # All eigenvalues are checked where that takes a fraction of a second: at most 5e8 operations.
+        if len(matrices) * matrices[0].shape[0] ** 3 / 3.0 <= 5e8:
+            fitted.check_definite()
         return fitted
 
 
@@ -87,16 +85,17 @@ class FittedPrecomputed:
     def __init__(self, matrices: list[Matrix], tolerances: list[float], scaling: Scaling | None) -> None:
         self._matrices = matrices
         self._tolerances = tuple(tolerances)
-        self._checked = [False] * len(matrices)
+        self._is_checked = False
         self._n_kernels, self._n_samples = len(matrices), int(matrices[0].shape[0])
         self._scaling = scaling
         self._learnt: list[FittedScaling | None] = [None] * len(matrices)
 
-    def prove(self) -> None:
+    def check_definite(self) -> None:
         """Raise ValueError unless every matrix is a kernel, all eigenvalues included."""
+        self.check()
         with blas_threads(1):  # many small matrices
             for m in range(len(self)):
-                check_definite(self.matrix(m), f"Kernel {m}", self._tolerances[m])
+                check_definite(self._matrices[m], f"Kernel {m}", self._tolerances[m])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -113,26 +112,44 @@ class FittedPrecomputed:
         """The number of training samples."""
         return self._n_samples
 
-    @property
-    def in_memory(self) -> bool:
-        """Unscaled matrices are the user's own, if each lies in one piece."""
-        return self._scaling is None and all(K.flags.c_contiguous for K in self._matrices)
-
     def __len__(self) -> int:
         return self._n_kernels
 
+    def check(self, n_threads: int = 1) -> None:
+        """Raise ValueError unless the matrices are symmetric and not visibly indefinite; done once.
+
+        Matrices that are symmetric up to rounding are replaced by their symmetric part.
+        """
+        if self._is_checked:
+            return
+        plain = plainly_grams(self._matrices, self._tolerances, n_threads)
+        for m in [m for m, fine in enumerate(plain) if not fine]:
+            K, tolerance = self._matrices[m], self._tolerances[m]
+            check_symmetric(K, f"Kernel {m}", tolerance)
+            check_minors(K, f"Kernel {m}", tolerance)
+            self._matrices[m] = symmetrised(K)
+        self._is_checked = True
+
+    def given_matrices(self, n_threads: int = 1) -> list[Matrix] | None:
+        """Return the user's own matrices, checked; None where they are scaled or not in one piece."""
+        if self._scaling is not None or not all(K.flags.c_contiguous for K in self._matrices):
+            return None
+        self.check(n_threads)
+        return self._matrices
+
     def grams(self) -> Iterator[Matrix]:
         """Yield the scaled training matrices in order, symmetric up to the last digits."""
-        for m in range(len(self)):
-            K = self.matrix(m)
-            scaling = self._fitted(m, K)
+        self.check()
+        for m, K in enumerate(self._matrices):
+            scaling = self._fitted(m)
             yield K if scaling is None else scaling.train(K)
 
-    def sources(self) -> list[Source]:
-        """Return the scaled training matrices as sources of rows."""
-        if not self.in_memory:
-            return [ScaledSource(m, self.matrix(m), self._fitted(m)) for m in range(len(self))]
-        return [MatrixSource(self._matrices) if all(self._checked) else UncheckedSource(self)]
+    def sources(self) -> list[BlockSource]:
+        """Return the scaled training matrices as sources of blocks."""
+        if not self._matrices:
+            raise IndexError("A bank for prediction has no training matrices.")
+        self.check()
+        return [MatrixSource(self._matrices, [self._fitted(m) for m in range(len(self))])]
 
     def for_prediction(self) -> FittedPrecomputed:
         """Return the bank without the training matrices: new rows need only what the scalings learnt."""
@@ -181,41 +198,13 @@ class FittedPrecomputed:
         check_finite(K, f"Kernel {m}")
         return K
 
-    def matrix(self, m: int) -> Matrix:
-        """Return a training matrix before scaling, checked when it is read for the first time."""
-        if not self._checked[m]:
-            self.judge(m, is_plainly_a_gram(self._matrices[m], self._tolerances[m]))
-        return self._matrices[m]
-
-    @property
-    def given(self) -> list[Matrix]:
-        """The training matrices before scaling, whether checked or not."""
-        return self._matrices
-
-    @property
-    def tolerances(self) -> Vector:
-        """The rounding each matrix may carry."""
-        return np.array(self._tolerances)
-
-    def judge(self, m: int, plain: bool) -> bool:
-        """Accept a matrix that plainly is a Gram; check another closely, and mend what is only rounding.
-
-        Returns whether the matrix stayed as it was.
-        """
-        K, tolerance = self._matrices[m], self._tolerances[m]
-        if not plain:
-            check_symmetric(K, f"Kernel {m}", tolerance)
-            check_minors(K, f"Kernel {m}", tolerance)
-            self._matrices[m] = symmetrised(K)
-        self._checked[m] = True
-        return self._matrices[m] is K
-
-    def _fitted(self, m: int, K: Matrix | None = None) -> FittedScaling | None:
+    def _fitted(self, m: int) -> FittedScaling | None:
         if self._scaling is None:
             return None
         fitted = self._learnt[m]
         if fitted is None:
-            fitted = self._scaling.fit(self.matrix(m) if K is None else K)
+            self.check()
+            fitted = self._scaling.fit(self._matrices[m])
             if fitted.needs_diagonal:
                 raise ValueError(
                     f"Kernel {m} cannot be scaled by {self._scaling}: its new rows do not tell k(x, x); "
@@ -223,28 +212,6 @@ class FittedPrecomputed:
                 )
             self._learnt[m] = fitted
         return fitted
-
-
-class ScaledSource(Source):
-    """A checked matrix that is not in one piece, or is scaled block by block."""
-
-    def __init__(self, kernel: int, K: Matrix, scaling: FittedScaling | None) -> None:
-        super().__init__((kernel,), int(K.shape[0]))
-        self._K, self._scaling = K, scaling
-
-    def block(
-        self, rows: Span, columns: Span, which: Container[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        if which is None or self.kernels[0] in which:
-            K = np.ascontiguousarray(self._K[rows][:, columns])
-            yield self.kernels[0], K if self._scaling is None else self._scaling.block(K, rows, columns)
-
-    def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        diagonal = np.diagonal(self._K)
-        yield (
-            self.kernels[0],
-            diagonal if self._scaling is None else self._scaling.train_diagonal(diagonal),
-        )
 
 
 def as_matrices(X: Any) -> list[AnyArray]:

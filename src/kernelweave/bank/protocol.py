@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from kernelweave._typing import Indices, Matrix
-from kernelweave.gram import Source
+from kernelweave.gram import BlockSource
 
 
 class FittedKernels(Protocol):
@@ -27,9 +27,8 @@ class FittedKernels(Protocol):
     def n_samples(self) -> int:
         """The number of training samples."""
 
-    @property
-    def in_memory(self) -> bool:
-        """Whether the training matrices exist already, so that yielding them computes nothing."""
+    def given_matrices(self, n_threads: int = 1) -> list[Matrix] | None:
+        """Return the user's own matrices after checking them; None where kernels are computed."""
 
     def __len__(self) -> int:
         """Return the number of kernels."""
@@ -37,7 +36,7 @@ class FittedKernels(Protocol):
     def grams(self) -> Iterator[Matrix]:
         """Yield the scaled training Gram matrices in order, float64 and exactly symmetric."""
 
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[BlockSource]:
         """Return the same matrices as sources that make them a few rows at a time."""
 
     def for_prediction(self) -> FittedKernels:

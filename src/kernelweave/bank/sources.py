@@ -11,9 +11,8 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Matrix, Span, Vector
-from kernelweave.gram import Source
-from kernelweave.gram.grid import ORDER, Grid
-from kernelweave.gram.knots import Knots
+from kernelweave.gram import BlockSource
+from kernelweave.gram.lowrank.grid import ORDER, Grid, Knots
 from kernelweave.kernels.pairs import Pairs
 from kernelweave.views.tables import is_sparse
 
@@ -97,7 +96,7 @@ class Family:
         return Family(self.metric, (places[kept], rates[kept], factors[kept]))
 
 
-class RowSource(Source):
+class RowSource(BlockSource):
     """Kernels of one block of features: their rows are made together, from the distances they share.
 
     ``own`` says for each of its kernels which of the bank's it is.
@@ -128,7 +127,7 @@ class RowSource(Source):
         return Knots(grid, RowSource(points, dict(enumerate(kernels)), self.place), bends)
 
     @property
-    def is_smooth(self) -> bool:
+    def may_be_low_rank(self) -> bool:
         X = self._bank.training(self.place)
         return not is_sparse(X) and X.shape[1] <= FEW_VARIABLES
 
@@ -150,20 +149,20 @@ class RowSource(Source):
             K = self._bank.block(self._own[m], pairs, rows, slice(0, rows.stop))
             _core.pack(K, rows.start, shifts[m], packed[m])
 
-    def add_images(self, rows: slice, V: Matrix, out: AnyArray, which: Container[int] | None = None) -> None:
+    def add_matvecs(self, rows: slice, V: Matrix, out: AnyArray, which: Container[int] | None = None) -> None:
         pairs = self._pairs(rows)
         for family in (family.only(which) for family in self._families):
             if family.is_empty:
                 continue
             D = self._distances(pairs, family, rows, slice(0, rows.stop))
-            _core.exp_images(D, rows.start, *family.arguments, V, out)
+            _core.exp_add_matvecs(D, rows.start, *family.arguments, V, out)
         for m in self._others:
             if which is not None and m not in which:
                 continue
             K = self._bank.block(self._own[m], pairs, rows, slice(0, rows.stop))
-            _core.add_images(K, rows.start, V, out[m])
+            _core.add_matvecs(K, rows.start, V, out[m])
 
-    def add_sum(self, rows: Span, columns: Span, weights: Vector, out: Matrix) -> None:
+    def add_weighted_sum(self, rows: Span, columns: Span, weights: Vector, out: Matrix) -> None:
         X = self._bank.training(self.place)
         pairs = Pairs(X[rows], X[columns])
         for family in self._families:
@@ -207,7 +206,7 @@ class RowSource(Source):
         return [m for m, own in self._own.items() if self._bank.family(own) is None]
 
 
-class WholeSource(Source):
+class WholeSource(BlockSource):
     """A kernel whose training Gram is made as a whole, because it has to be checked."""
 
     def __init__(self, bank: TrainingKernels, kernel: int) -> None:
@@ -215,7 +214,7 @@ class WholeSource(Source):
         self._bank = bank
 
     @property
-    def is_whole(self) -> bool:
+    def needs_all_rows(self) -> bool:
         return True
 
     def block(

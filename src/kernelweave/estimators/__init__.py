@@ -7,8 +7,7 @@ from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.regressor import MKLRegressor
-from kernelweave.estimators.regressor_search import MKLRegressorCV
-from kernelweave.estimators.search import MKLClassifierCV
+from kernelweave.estimators.search import MKLClassifierCV, MKLRegressorCV
 
 __all__ = [
     "AlignedMKLClassifier",

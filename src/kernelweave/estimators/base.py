@@ -1,29 +1,29 @@
-"""What the multiple-kernel estimators share: parts with defaults, kernels of new samples."""
+"""What the multiple-kernel estimators share: parts with defaults, and kernels of new samples."""
 
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._typing import AnyArray, Matrix
-from kernelweave.bank.cross import combined, contributions
-from kernelweave.estimators.decisions import decision_values
-from kernelweave.estimators.inputs import check_input, is_precomputed
+from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.bank.cross import combined, contributions, scores
+from kernelweave.estimators.validation import as_one_array, check_input, is_precomputed
 from kernelweave.solvers import Certificate
 
 
-def forget(estimator: Any) -> None:
+def reset(estimator: Any) -> None:
     """Remove what an earlier fit has learnt."""
-    for name in [name for name in vars(estimator) if name.endswith("_")]:
+    for name in fitted_attributes(estimator):
         delattr(estimator, name)
 
 
-def learnt(estimator: Any) -> dict[str, Any]:
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
     """Return what a fit has learnt, by attribute."""
     return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
 
@@ -32,10 +32,8 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator over a bank of kernels."""
 
     # Whether a sample may lack views: rows of NaN. It is not scikit-learn's tag, which means NaN anywhere.
-    accepts_gaps: ClassVar[bool] = False
+    accepts_missing_views: ClassVar[bool] = False
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {}
-    # Samples being looked at, and what it says of them.
-    _known: tuple[Any, AnyArray] | None = None
 
     def part(self, name: str) -> Any:
         """Return the part, or a fresh default where the parameter is None."""
@@ -73,17 +71,15 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return np.asarray(self.intercept_, dtype=np.float64)
 
     def _values(self, X: Any) -> AnyArray:
-        """Return the decision values of new samples, remembered ones where X is being looked at."""
-        if self._known is not None and X is self._known[0]:
-            return self._known[1]
+        """Return the decision values of new samples."""
         self._require_fit()
         return decision_values([self], X)[0]
 
     def _shaped(self, values: AnyArray) -> AnyArray:
-        """Return decision values, one column per machine, in the shape the user expects."""
+        """Return decision values, one column per problem, in the shape the user expects."""
         return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
-    def _keep_certificates(self, certificates: list[Certificate]) -> None:
+    def _set_certificates(self, certificates: list[Certificate]) -> None:
         """Set what is known of the optimum, from one certificate per problem."""
         self.certificates_ = certificates
         self.certificate_ = Certificate.total(certificates)
@@ -91,7 +87,7 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.objective_ = self.certificate_.upper
 
     def _require_fit(self, attribute: str | None = None) -> None:
-        """Raise NotFittedError unless there is something learnt to answer with."""
+        """Raise NotFittedError unless there is something learnt to predict with."""
         check_is_fitted(self, attribute)
 
     def __sklearn_tags__(self) -> Any:
@@ -102,3 +98,103 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         tags.input_tags.two_d_array = not precomputed
         tags.input_tags.sparse = not precomputed  # as far as the kernels take it; they say so if not
         return tags
+
+
+def wants_probability(estimator: Any) -> bool:
+    """Tell whether predict_proba is on offer, or say how to get it."""
+    if not estimator.probability:
+        raise AttributeError(
+            f"predict_proba needs {type(estimator).__name__}(probability=True) before fit; "
+            "decision_function works without."
+        )
+    return True
+
+
+class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+    """A classifier whose decision is Σ eta_m k_m(x, ·) on ``dual_coef_``, plus ``intercept_``."""
+
+    probability: bool
+
+    def decision_function(self, X: Any) -> AnyArray:
+        """Return one signed score per sample, or per sample and class beyond two classes."""
+        return self._values(X)
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each sample."""
+        return predicted_classes(self.decision_function(X), self.classes_)
+
+    @available_if(wants_probability)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return calibrated class probabilities; needs ``probability=True`` at fit."""
+        self._require_fit("calibration_")
+        return self.calibration_.predict_proba(as_one_array(X))  # type: ignore[no-any-return]
+
+
+def predicted_classes(values: AnyArray, classes: AnyArray) -> AnyArray:
+    """Return the class with the highest decision value in each row."""
+    index = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+    return np.asarray(classes[index])
+
+
+def accuracy(predicted: AnyArray, y: AnyArray, weight: AnyArray | None = None) -> float:
+    """Return the share of right predictions, NaN where no sample has weight; labels are known to be valid."""
+    hits = predicted == y
+    if weight is None:
+        return float(hits.mean())
+    total = float(np.sum(weight))
+    return float(hits @ weight) / total if total > 0.0 else np.nan
+
+
+def decision_values(models: Sequence[Any], X: Any) -> list[AnyArray]:
+    """Return the decision values of models that share a bank, in one pass over the kernels of X."""
+    values = _linear(models, [model.dual_coef_ for model in models], X)
+    return [model._shaped(part + model.intercept_) for model, part in zip(models, values, strict=True)]
+
+
+def values_along(model: Any, X: Any, coef: Matrix, intercept: Vector) -> Matrix:
+    """Return the values of other combinations of a model's support, one column per row of ``coef``."""
+    return np.asarray(_linear([model], [coef], X)[0] + intercept)
+
+
+def _linear(models: Sequence[Any], coefs: Sequence[Matrix], X: Any) -> list[Matrix]:
+    """Return Σ_j k(x, x_j) coef_j under the weights of each model, all models in one pass."""
+    first = models[0]
+    X = check_input(first, X, reset=False)
+    counts = [len(coef) for coef in coefs]
+    ends = np.cumsum(counts)
+    stacked = np.zeros((ends[-1], first.bank_.n_samples))
+    eta = np.empty((ends[-1], len(first.bank_)))
+    for model, coef, end, count in zip(models, coefs, ends, counts, strict=True):
+        stacked[end - count : end, model.support_] = coef
+        eta[end - count : end] = model.kernel_weights_
+    columns = np.flatnonzero(stacked.any(axis=0))
+    values = scores(first.bank_, X, eta, stacked[:, columns], columns)
+    return np.split(values, ends[:-1], axis=1)
+
+
+class KnownDecisions:
+    """A fitted model whose decision values for some samples are known: scorers ask it instead of the model.
+
+    Everything but the decision values of these samples is the model's own.
+    """
+
+    def __init__(self, model: Any, values: AnyArray) -> None:
+        self._model, self._known = model, values
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def _values(self, X: Any) -> AnyArray:  # noqa: ARG002 - they are those of the samples it was made for
+        return self._known
+
+    def decision_function(self, X: Any) -> AnyArray:  # noqa: ARG002
+        """Return the known values."""
+        return self._known
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return what the model predicts from the known values."""
+        return type(self._model).predict(self, X)  # type: ignore[no-any-return]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return what the model's own ``score`` makes of the known values."""
+        return float(type(self._model).score(self, X, y, sample_weight))

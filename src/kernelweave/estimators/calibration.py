@@ -9,20 +9,10 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 
-from kernelweave.estimators.base import forget, learnt
-from kernelweave.estimators.inputs import as_one_array
+from kernelweave.estimators.base import fitted_attributes, reset
+from kernelweave.estimators.validation import as_one_array
 
 FOLDS = 5
-
-
-def wants_probability(estimator: Any) -> bool:
-    """Tell whether predict_proba is on offer, or say how to get it."""
-    if not estimator.probability:
-        raise AttributeError(
-            f"predict_proba needs {type(estimator).__name__}(probability=True) before fit; "
-            "decision_function works without."
-        )
-    return True
 
 
 def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any, **metadata: Any) -> None:
@@ -40,8 +30,8 @@ def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any, **metadata: An
     calibration = CalibratedClassifierCV(plain, method="sigmoid", cv=FOLDS, ensemble=False)
     calibration.fit(X, y, sample_weight=sample_weight, **metadata)
     fitted = calibration.calibrated_classifiers_[0].estimator
-    forget(estimator)
-    vars(estimator).update(learnt(fitted), calibration_=calibration)
+    reset(estimator)
+    vars(estimator).update(fitted_attributes(fitted), calibration_=calibration)
 
 
 def require_enough(y: Any) -> None:

@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Self
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
-from kernelweave.estimators.answers import KernelClassifier
+from kernelweave.estimators.base import KernelClassifier
 from kernelweave.estimators.calibration import calibrate
 from kernelweave.estimators.model import MKLModel
-from kernelweave.estimators.parameters import check_choice
-from kernelweave.estimators.targets import encode_labels, sample_weights, signs
-from kernelweave.estimators.task import Setting
+from kernelweave.estimators.training import TrainingData
+from kernelweave.estimators.validation import check_choice, encode_labels, sample_weights, signs
 from kernelweave.geometry import Simplex
 from kernelweave.learners import Hinge
 from kernelweave.solvers import Newton
@@ -30,7 +29,7 @@ class MKLClassifier(KernelClassifier, MKLModel):
         The kernels; None is `KernelBank.distances()`. "precomputed": X is a list of M matrices
         (rows, n_train), or one array (rows, n_train, M) that scikit-learn can split.
     learner : Hinge, NuHinge, SquaredHinge, Fisher or None, default=None
-        The machine for fixed weights; None is ``Hinge(C=1.0)``.
+        The loss for fixed weights; None is ``Hinge(C=1.0)``.
     geometry : geometry or None, default=None
         The set of kernel weights; None is ``Simplex()``, which selects few kernels.
     solver : Solver or None, default=None
@@ -40,7 +39,7 @@ class MKLClassifier(KernelClassifier, MKLModel):
     tol : float, default=1e-4
         Relative duality gap to stop at. Below 1e-4 the kernels are kept in float64.
     max_iter : int or None, default=None
-        Most machines to solve per problem; None leaves it to the solver.
+        Most inner solves per problem; None leaves it to the solver.
     class_weight : dict, "balanced" or None, default=None
         Factor on C per class.
     multiclass : {"per_class", "shared"}, default="per_class"
@@ -67,7 +66,7 @@ class MKLClassifier(KernelClassifier, MKLModel):
     certificates_ : list of Certificate, one per problem solved
     duality_gap_, objective_ : the relative gap and the upper bound of ``certificate_``
     storage_ : Storage with ``how`` the kernels were held and the ``error`` they carried; certificates do not
-    n_iter_ : machines solved on all samples (the most over the classes)
+    n_iter_ : inner solves on all samples (the most over the classes)
     history_ : list of records (certificate, seconds, active kernels), or one such list per class
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -92,7 +91,7 @@ class MKLClassifier(KernelClassifier, MKLModel):
     """
 
     multiclass_choices: ClassVar[tuple[str, ...]] = ("per_class", "shared")
-    accepts_gaps: ClassVar[bool] = True
+    accepts_missing_views: ClassVar[bool] = True
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
         "bank": KernelBank.distances,
         "learner": Hinge,
@@ -134,7 +133,7 @@ class MKLClassifier(KernelClassifier, MKLModel):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the weights and the machine from samples X and their labels y."""
+        """Learn the kernel weights and the classifier from samples X and their labels y."""
         self._check_parameters()
         if self.probability:
             calibrate(self, X, y, sample_weight)
@@ -145,14 +144,13 @@ class MKLClassifier(KernelClassifier, MKLModel):
         super()._check_parameters()
         check_choice("multiclass", self.multiclass, self.multiclass_choices)
 
-    def _columns(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, AnyArray]:
+    def _encode_targets(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, AnyArray]:
         self.classes_, index = encode_labels(y, n_samples)
         weight = sample_weights(sample_weight, self.class_weight, self.classes_, index)
         return signs(index, self.classes_.size), weight, self.classes_
 
-    def _problems(self, setting: Setting) -> dict[str, AnyArray]:
-        Y = setting.columns
-        if Y.shape[1] == 1 or self.multiclass != "per_class":
-            return super()._problems(setting)
-        assert setting.classes is not None
-        return {f"class {label}": Y[:, c] for c, label in enumerate(setting.classes)}
+    def _problems(self, data: TrainingData) -> dict[str, AnyArray]:
+        if data.Y.shape[1] == 1 or self.multiclass != "per_class":
+            return super()._problems(data)
+        assert data.classes is not None
+        return {f"class {label}": data.Y[:, c] for c, label in enumerate(data.classes)}

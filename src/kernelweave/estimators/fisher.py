@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from kernelweave._typing import Matrix
+from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
+from kernelweave.estimators.base import values_along
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.decisions import values_along
-from kernelweave.estimators.discriminating import axis_intercepts, joint_axes, leave_one_out_cuts
-from kernelweave.estimators.parameters import check_choice
-from kernelweave.estimators.task import Setting, Solved, Task
+from kernelweave.estimators.training import FitResult, FitTask, TrainingData
+from kernelweave.estimators.validation import check_choice
 from kernelweave.geometry import LpBall, Simplex
 from kernelweave.kernels import UnitTrace
 from kernelweave.learners import Discriminant, Fisher
+from kernelweave.learners.fisher import Axes, axes, fewest_errors
+from kernelweave.learners.ridge import RidgeMachine, product
 from kernelweave.solvers import Newton
 
 
@@ -87,7 +88,7 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
 
     multiclass_choices: ClassVar[tuple[str, ...]] = ("per_class", "shared", "joint")
     walkable: ClassVar[tuple[str, ...]] = ("p", "reg")
-    accepts_gaps: ClassVar[bool] = False  # its threshold and shrinkage look at all samples
+    accepts_missing_views: ClassVar[bool] = False  # its threshold and shrinkage look at all samples
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
         "bank": partial(KernelBank.distances, scaling=UnitTrace()),
         "solver": Newton,
@@ -149,28 +150,28 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
     def _n_features_out(self) -> int:
         return len(self.axis_coef_)
 
-    def _joint(self, learner: Any) -> Any:
-        return Discriminant(self.reg) if self.multiclass == "joint" else super()._joint(learner)
+    def _joint_learner(self, learner: Any) -> Any:
+        return Discriminant(self.reg) if self.multiclass == "joint" else super()._joint_learner(learner)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("threshold", self.threshold, ("midpoint", "leave_one_out", "zero"))
 
-    def _check_parts(self, setting: Setting) -> None:
-        super()._check_parts(setting)
-        if self.multiclass == "joint" and setting.columns.shape[1] > 1 and self.threshold != "midpoint":
+    def _check_parts(self, data: TrainingData) -> None:
+        super()._check_parts(data)
+        if self.multiclass == "joint" and data.Y.shape[1] > 1 and self.threshold != "midpoint":
             raise ValueError(
                 "multiclass='joint' predicts the nearest class mean and cuts no axis: leave threshold at "
                 f"'midpoint', or choose 'per_class' or 'shared'; got threshold={self.threshold!r}."
             )
 
-    def _keep(self, task: Task, solved: list[Solved]) -> None:
-        super()._keep(task, solved)
+    def _set_fitted(self, task: FitTask, results: Sequence[FitResult]) -> None:
+        super()._set_fitted(task, results)
         scale = self._learner.scale()
         self.axis_coef_ = self.dual_coef_
-        self.axis_intercept_ = axis_intercepts(solved) / scale
+        self.axis_intercept_ = _axis_intercepts(results) / scale
         if self.multiclass == "joint" and len(self.classes_) > 2:
-            along = joint_axes(task, solved[0])
+            along = _joint_axes(task, results[0])
             self.axis_coef_ = along.rotation.T @ self.dual_coef_
             self.axis_intercept_ = self.axis_intercept_ @ along.rotation
             self.dual_coef_ = along.centroids @ self.axis_coef_
@@ -179,4 +180,45 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
         elif self.threshold == "zero":
             self.intercept_ = self.axis_intercept_
         elif self.threshold == "leave_one_out":
-            self.intercept_ = self.axis_intercept_ - leave_one_out_cuts(task, solved) / scale
+            self.intercept_ = self.axis_intercept_ - _leave_one_out_cuts(task, results) / scale
+
+
+def _axis_intercepts(results: Sequence[FitResult]) -> Vector:
+    """Return what centres the decision values of each problem, in terms of the kernels as they are."""
+    return np.concatenate(
+        [r.intercept + np.atleast_1d(_ridge(r).bias - _ridge(r).intercept) for r in results]
+    )
+
+
+def _leave_one_out_cuts(task: FitTask, results: Sequence[FitResult]) -> Vector:
+    """Return where to cut each axis so that samples left out are separated best."""
+    cuts = []
+    for y, one in zip(task.targets.values(), results, strict=True):
+        machine, Y = _ridge(one), _columns(y)
+        assert machine.ridge is not None
+        held_out = machine.ridge.left_out(task.grams.combine(one.result.eta), _columns(machine.coef))
+        midpoints = np.atleast_1d(machine.bias - machine.intercept)
+        cuts += [
+            fewest_errors(held_out[:, c], Y[:, c] > 0.0, task.weight, float(midpoints[c]))
+            for c in range(Y.shape[1])
+        ]
+    return np.array(cuts)
+
+
+def _joint_axes(task: FitTask, solved: FitResult) -> Axes:
+    """Return the axes of the joint discriminant and the class means along them."""
+    machine = _ridge(solved)
+    (Y,) = task.targets.values()
+    F = product(task.grams.combine(solved.result.eta), machine.coef)
+    targets = Discriminant().targets(Y, task.weight)
+    return axes((F + machine.bias) / machine.scale, targets, Y > 0.0, task.weight)
+
+
+def _ridge(solved: FitResult) -> RidgeMachine:
+    machine = solved.result.machine
+    assert isinstance(machine, RidgeMachine)
+    return machine
+
+
+def _columns(x: AnyArray) -> Matrix:
+    return x.reshape(x.shape[0], -1)

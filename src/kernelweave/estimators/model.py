@@ -13,71 +13,63 @@ from joblib import effective_n_jobs
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.estimators.base import KernelEstimator, forget
-from kernelweave.estimators.inputs import as_bank, check_input, fit_bank
-from kernelweave.estimators.interrupt import interruptible, watching
-from kernelweave.estimators.parameters import check_count, check_learner, check_number, check_part
-from kernelweave.estimators.progress import gap_bars
-from kernelweave.estimators.task import Setting, Solved, Start, Task
+from kernelweave.bank.missing_views import accepting_missing_views, fit_with_missing_views
+from kernelweave.estimators.base import KernelEstimator, reset
+from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
 from kernelweave.estimators.training import (
-    first_guess,
-    hold,
-    sharpened,
-    train,
+    FitResult,
+    FitTask,
+    TrainingData,
+    solve_and_certify,
     warn_if_open,
-    with_defaults,
+    with_inner_tol,
+)
+from kernelweave.estimators.validation import (
+    as_bank,
+    check_count,
+    check_input,
+    check_learner,
+    check_number,
+    check_part,
 )
 from kernelweave.geometry import WeightGeometry
-from kernelweave.gram import storage
-from kernelweave.solvers import Problem, Progress, Solver
+from kernelweave.gram import StoragePolicy, build_gram_stack
+from kernelweave.solvers import (
+    Problem,
+    Progress,
+    Solver,
+    WarmStart,
+    solver_with_defaults,
+    subsample_warm_start,
+)
 
 
 class MKLModel(KernelEstimator):
-    """An estimator over a bank that learns weights and a machine together.
+    """An estimator over a bank that learns the kernel weights and the learner together.
 
-    Subclasses say what y means (`_columns`), which problems follow from it (`_problems`), and how predictions
-    are made of decision values. They may choose other parts (`_learner`, `_geometry`) than their parameters.
+    Subclasses say what y means (`_encode_targets`), which problems follow from it (`_problems`), and how
+    predictions are made of decision values. They may choose other parts (`_learner`, `_geometry`) than their
+    parameters.
     """
 
     learner_example: ClassVar[str] = "Hinge(C=1.0)"
     # What y is: "classes", "real" numbers, or "none".
     learns_from: ClassVar[str] = "classes"
     # How parameters begin that leave the stored kernels as they are: one set of matrices serves a whole path.
-    walkable: ClassVar[tuple[str, ...]] = ("geometry__", "learner__")
-
-    @abstractmethod
-    def _columns(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, AnyArray | None]:
-        """Return the targets, one column per machine; the samples' weights; and the classes, if any."""
-
-    def _problems(self, setting: Setting) -> dict[str, AnyArray]:
-        """Return one target per problem, by its name; several columns in one target share their weights."""
-        Y = setting.columns
-        return {"weights": Y if Y.shape[1] > 1 else Y[:, 0]}
-
-    @property
-    def _learner(self) -> Any:
-        return self.part("learner")
-
-    @property
-    def _geometry(self) -> Any:
-        return self.part("geometry")
-
-    @property
-    def _looks_ahead(self) -> bool:
-        """Whether to look for a start on some of the samples: solvers asked for by name have their own."""
-        return getattr(self, "solver", None) is None
-
-    def _joint(self, learner: Any) -> Any:
-        """Return the learner of several columns that share their weights."""
-        return learner.for_columns()
+    path_params: ClassVar[tuple[str, ...]] = ("geometry__", "learner__")
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        forget(self)
-        task = self._prepare(X, y, sample_weight)
-        solved = self._solve(task)
-        self._keep(task, solved)
-        warn_if_open([s.result for s in solved], self._solver(task.kernels.n_kernels).tol or self.tol)
+        """Check the data, store the kernels, solve every problem, set the learnt attributes."""
+        reset(self)
+        data = self._validate(X, y, sample_weight)
+        self._check_parts(data)
+        task = self._build_grams(data)
+        results = self._solve(task)
+        self._set_fitted(task, results)
+        warn_if_open([r.result for r in results], self._solver(len(task.kernels)).tol or self.tol)
         return self
+
+    # -- the steps
 
     def _check_parameters(self) -> None:
         check_number("tol", self.tol, above=0.0, below=1.0)
@@ -87,111 +79,135 @@ class MKLModel(KernelEstimator):
         check_part("geometry", self._geometry, WeightGeometry, "Simplex()")
         check_part("solver", self.part("solver"), Solver, "Newton()")
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Task:
-        """Check data and parts, and store the kernels: all of a fit but the solving."""
-        setting = self._read(X, y, sample_weight)
-        self._check_parts(setting)
-        return self._store(setting)
-
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Setting:
+    def _validate(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
         """Check the data and fit the bank: what depends on neither the learner nor the geometry."""
         X = check_input(self, X, reset=True)
-        bank = self.part("bank")
-        fitted = fit_bank(bank, X) if self.accepts_gaps else as_bank(bank).fit(X)
-        return Setting(fitted, *self._columns(y, sample_weight, fitted.n_samples))
+        bank = as_bank(self.part("bank"))
+        kernels = fit_with_missing_views(bank, X) if self.accepts_missing_views else bank.fit(X)
+        return TrainingData(kernels, *self._encode_targets(y, sample_weight, kernels.n_samples))
 
-    def _store(self, setting: Setting, candidates: Sequence[MKLModel] = ()) -> Task:
+    def _check_parts(self, data: TrainingData) -> None:
+        """Check learner and geometry against the targets and the number of kernels."""
+        for column in data.Y.T:
+            self._learner.check(column, data.weight)
+        self._geometry.check(len(data.kernels))
+
+    def _build_grams(self, data: TrainingData, candidates: Sequence[MKLModel] = ()) -> FitTask:
         """Store the kernels, for this model or for all candidates that will be fitted on them."""
-        solvers = [model._solver(len(setting.fitted)) for model in candidates or [self]]
-        targets = self._problems(setting)
-        kernels = hold(
-            setting.fitted,
+        solvers = [model._solver(len(data.kernels)) for model in candidates or [self]]
+        targets = self._problems(data)
+        policy = StoragePolicy(
             centre=self._learner.has_bias,
             tol=self.tol,
             dtype=self.dtype,
             memory_limit=self.memory_limit,
             n_threads=1 if len(targets) > 1 else effective_n_jobs(self.n_jobs),
-            for_many=len(candidates) > 1,
-            shared=len(targets) > 1,
-            lazy=not all(solver.holds_all for solver in solvers),
-            defer=not candidates,  # until `train` is done
+            several_problems=len(candidates) > 1 or len(targets) > 1,
+            working_set=not all(solver.holds_all_kernels for solver in solvers),
         )
-        return Task(kernels, targets, setting.weight, setting.classes)
+        with blas_threads(1):
+            grams = build_gram_stack(data.kernels, policy)
+        return FitTask(data.kernels, grams, policy, targets, data.weight, data.classes)
+
+    def _solve(
+        self, task: FitTask, starts: Sequence[WarmStart] | None = None, stop: Event | None = None
+    ) -> list[FitResult]:
+        """Solve every problem of the task, each from its start if given, until done or told to stop."""
+        each = [None] * len(task.targets) if starts is None else starts
+        with gap_bars(self.verbose) as bar, blas_threads(1):
+            jobs = [
+                partial(self._solve_one, task, y, start, bar(title, self.tol))
+                for (title, y), start in zip(task.targets.items(), each, strict=True)
+            ]
+            return interruptible(jobs, effective_n_jobs(self.n_jobs), stop)
+
+    def _solve_one(
+        self, task: FitTask, y: AnyArray, start: WarmStart | None, progress: Progress | None, stop: Event
+    ) -> FitResult:
+        """Solve and certify one problem; its intercept is that of the kernels as given, not as centred."""
+        solver = self._solver(len(task.kernels))
+        learner = self._learner
+        if start is not None:
+            learner = with_inner_tol(learner, self.tol if solver.tol is None else solver.tol)
+        learner = self._joint_learner(learner) if y.ndim == 2 else learner
+        problem = Problem(task.grams, y, learner, self._geometry, task.weight)
+        if start is None and self._uses_subsample:
+            try:
+                start = subsample_warm_start(problem, solver, raising_when_stopped(stop, None))
+            except KeyboardInterrupt:  # still solve once on all samples, so that there is a model
+                stop.set()
+        result, grams = solve_and_certify(task, problem, solver, start, raising_when_stopped(stop, progress))
+        if result.stopped == "interrupted":
+            stop.set()
+        inner = result.machine
+        intercept = np.atleast_1d(inner.intercept - grams.offset(result.eta, inner.coef))
+        return FitResult(result, intercept, grams.storage, problem)
+
+    def _set_fitted(self, task: FitTask, results: Sequence[FitResult]) -> None:
+        """Set the learnt attributes from a solved task."""
+        solved = [r.result for r in results]
+        coef = np.column_stack([r.machine.coef for r in solved])
+        unit = self._decision_unit(task, results)
+        if task.classes is not None:
+            self.classes_ = task.classes
+        kernels = task.kernels.for_prediction()
+        self.bank_ = accepting_missing_views(kernels) if self.accepts_missing_views else kernels
+        self.kernel_names_ = task.kernels.names
+        self.storage_ = max((r.storage for r in results), key=lambda used: used.error)
+        self.kernel_weights_ = solved[0].eta if len(solved) == 1 else np.array([r.eta for r in solved])
+        self.support_ = np.flatnonzero(coef.any(axis=1))
+        self.dual_coef_ = (coef[self.support_] / unit).T
+        self.intercept_ = np.concatenate([r.intercept for r in results]) / unit
+        self._set_certificates([r.certificate for r in solved])
+        self.n_iter_ = max(r.n_iter for r in solved)
+        histories = [list(r.history) for r in solved]
+        self.history_ = histories[0] if len(solved) == 1 else histories
+
+    @staticmethod
+    def _decision_unit(task: FitTask, results: Sequence[FitResult]) -> Vector:
+        """Return the size of decision values that is reported as 1, one entry per column of coefficients."""
+        inner = [r.result.machine for r in results]
+        margin = np.concatenate([np.atleast_1d(one.margin) for one in inner])
+        scale = np.concatenate([np.broadcast_to(one.scale, one.margin.shape).ravel() for one in inner])
+        # A margin of nothing but rounding is no unit to measure decision values in.
+        largest = max(float(np.abs(one.coef).sum(axis=0).max()) for one in inner)
+        size = max(float(r.result.eta @ task.grams.sizes) for r in results)
+        return np.asarray(np.where(margin > 1e-10 * largest * size, margin, 1.0) * scale)
+
+    # -- what subclasses say
+
+    @abstractmethod
+    def _encode_targets(
+        self, y: Any, sample_weight: Any, n_samples: int
+    ) -> tuple[Matrix, Vector, AnyArray | None]:
+        """Return the targets, one column each; the samples' weights; and the classes, if any."""
+
+    def _problems(self, data: TrainingData) -> dict[str, AnyArray]:
+        """Return one target per problem, by its name; several columns in one target share their weights."""
+        return {"weights": data.Y if data.Y.shape[1] > 1 else data.Y[:, 0]}
+
+    @property
+    def _learner(self) -> Any:
+        return self.part("learner")
+
+    @property
+    def _geometry(self) -> Any:
+        return self.part("geometry")
+
+    def _joint_learner(self, learner: Any) -> Any:
+        """Return the learner of several columns that share their weights."""
+        return learner.for_columns()
 
     def _solver(self, n_kernels: int) -> Solver:
-        return with_defaults(self.solver, self._geometry, n_kernels, self.tol, self.max_iter)
+        return solver_with_defaults(self.solver, self._geometry, n_kernels, self.tol, self.max_iter)
 
-    def _check_parts(self, setting: Setting) -> None:
-        for column in setting.columns.T:
-            self._learner.check(column, setting.weight)
-        self._geometry.check(len(setting.fitted))
+    @property
+    def _uses_subsample(self) -> bool:
+        """Whether to look for a start on a subsample: a solver asked for by name starts as its paper does."""
+        return getattr(self, "solver", None) is None
 
-    def _adopt(self, other: MKLModel) -> None:
+    def _copy_metadata(self, other: MKLModel) -> None:
         """Take over what another model learnt of the columns."""
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
-
-    def _check(self, setting: Setting) -> None:
-        """Check parameters, and parts against a setting."""
-        self._check_parameters()
-        self._check_parts(setting)
-
-    def _solve(self, task: Task, near: list[Start] | None = None, stop: Event | None = None) -> list[Solved]:
-        """Solve every problem of the task, each from its start if given, until done or told to stop."""
-        starts = [None] * len(task.targets) if near is None else near
-        with gap_bars(self.verbose) as bar, blas_threads(1):
-            jobs = [
-                partial(self._train, task, y, start, bar(title, self.tol))
-                for (title, y), start in zip(task.targets.items(), starts, strict=True)
-            ]
-            return interruptible(jobs, effective_n_jobs(self.n_jobs), stop)
-
-    def _keep(self, task: Task, solved: list[Solved]) -> None:
-        """Set the learnt attributes from a solved task."""
-        results = [s.result for s in solved]
-        coef = np.column_stack([r.machine.coef for r in results])
-        margin = np.concatenate([np.atleast_1d(r.machine.margin) for r in results])
-        # A margin of nothing but rounding is no unit to measure decision values in.
-        reach = np.array([np.abs(r.machine.coef).sum(axis=0).max() for r in results]).max()
-        size = max(float(r.eta @ task.kernels.sizes) for r in results)
-        unit = np.where(margin > 1e-10 * reach * size, margin, 1.0)
-        unit = unit * np.concatenate(
-            [np.broadcast_to(r.machine.scale, r.machine.margin.shape).ravel() for r in results]
-        )
-        if task.classes is not None:
-            self.classes_ = task.classes
-        self.bank_ = task.kernels.fitted.for_prediction()
-        self.kernel_names_ = task.kernels.names
-        self.storage_ = max((s.storage for s in solved), key=lambda used: used.error)
-        self.kernel_weights_ = results[0].eta if len(results) == 1 else np.array([r.eta for r in results])
-        self.support_ = np.flatnonzero(coef.any(axis=1))
-        self.dual_coef_ = (coef[self.support_] / unit).T
-        self.intercept_ = np.concatenate([s.intercept for s in solved]) / unit
-        self._keep_certificates([r.certificate for r in results])
-        self.n_iter_ = max(r.n_iter for r in results)
-        histories = [list(r.history) for r in results]
-        self.history_ = histories[0] if len(results) == 1 else histories
-
-    def _train(
-        self, task: Task, y: AnyArray, near: Start | None, progress: Progress | None, stop: Event
-    ) -> Solved:
-        """Solve one problem; the intercept is in terms of the kernels as they are, not as they are stored."""
-        solver = self._solver(task.kernels.n_kernels)
-        learner = self._learner
-        if near is not None:
-            learner = sharpened(learner, self.tol if solver.tol is None else solver.tol)
-        learner = self._joint(learner) if y.ndim == 2 else learner
-        problem = Problem(task.kernels, y, learner, self._geometry, task.weight)
-        ahead = None
-        if near is None and self._looks_ahead:
-            try:
-                ahead = first_guess(problem, solver, watching(stop, None))
-            except KeyboardInterrupt:  # one machine on all samples is still solved, so that there is a model
-                stop.set()
-        result, used = train(task.kernels, problem, solver, watching(stop, progress), near, ahead)
-        if result.stopped == "interrupted":
-            stop.set()
-        machine = result.machine
-        intercept = np.atleast_1d(machine.intercept - used.offset(result.eta, machine.coef))
-        return Solved(result, intercept, storage(used.stack), problem=problem)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,8 +11,8 @@ from sklearn.base import OutlierMixin
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.model import MKLModel
-from kernelweave.estimators.targets import plain_weights
-from kernelweave.estimators.task import Solved, Task
+from kernelweave.estimators.training import FitResult, FitTask
+from kernelweave.estimators.validation import plain_weights
 from kernelweave.geometry import LpBall
 from kernelweave.learners import OneClass
 from kernelweave.solvers import Newton
@@ -62,7 +62,7 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
     """
 
     learns_from: ClassVar[str] = "none"
-    walkable: ClassVar[tuple[str, ...]] = ("geometry__", "nu")
+    path_params: ClassVar[tuple[str, ...]] = ("geometry__", "nu")
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
         "bank": KernelBank.distances,
         "geometry": LpBall,
@@ -97,7 +97,7 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the weights and the machine from samples X; y is not read."""
+        """Learn the kernel weights and the region from samples X; y is not read."""
         self._check_parameters()
         return self._fit(X, y, sample_weight)
 
@@ -113,14 +113,14 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
         """Return 1 for inliers and −1 for outliers."""
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
-    def _keep(self, task: Task, solved: list[Solved]) -> None:
-        super()._keep(task, solved)
+    def _set_fitted(self, task: FitTask, results: Sequence[FitResult]) -> None:
+        super()._set_fitted(task, results)
         self.offset_ = -float(self.intercept_[0])
 
     @property
     def _learner(self) -> OneClass:
         return OneClass(nu=self.nu)
 
-    def _columns(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, None]:  # noqa: ARG002
+    def _encode_targets(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, None]:  # noqa: ARG002
         columns = np.ones((n_samples, 1))
         return columns, plain_weights(sample_weight, columns), None

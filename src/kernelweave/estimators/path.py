@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
-from sklearn.utils import column_or_1d
+from sklearn.base import clone
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.estimators.answers import accuracy
-from kernelweave.estimators.decisions import looking_at
+from kernelweave.estimators.base import KnownDecisions, decision_values
 from kernelweave.estimators.frame import tidy
 from kernelweave.estimators.model import MKLModel
-from kernelweave.estimators.task import Start, starts
 from kernelweave.estimators.training import warn_if_open
-from kernelweave.solvers import Certificate, Result
+from kernelweave.solvers import Certificate, Result, WarmStart
 
 
 @dataclass(frozen=True)
@@ -112,30 +109,31 @@ def path(
     values = tuple(values)
     if not values:
         raise ValueError("path needs at least one value to walk to; got none.")
-    if not getattr(model, "walkable", ()):
+    if not getattr(model, "path_params", ()):
         raise ValueError(
             "path walks models whose fits can start from one another, such as MKLClassifier; "
             f"{type(model).__name__} has none: fit it once per value."
         )
-    if not param.startswith(model.walkable):
+    if not param.startswith(model.path_params):
         raise ValueError(
             f"path walks parameters that leave the kernels as they are; those of {type(model).__name__} "
-            f"begin with {' or '.join(model.walkable)}; got {param!r}."
+            f"begin with {' or '.join(model.path_params)}; got {param!r}."
         )
     plain = {"probability": False} if hasattr(model, "probability") else {}
     models = [clone(model).set_params(**{param: value}, **plain) for value in values]
-    setting = models[0]._read(X, y, sample_weight)
+    data = models[0]._validate(X, y, sample_weight)
     for current in models:
-        current._adopt(models[0])
-        current._check(setting)
-    task = models[0]._store(setting, models)
-    near: list[Start] | None = None
+        current._copy_metadata(models[0])
+        current._check_parameters()
+        current._check_parts(data)
+    task = models[0]._build_grams(data, models)
+    starts: list[WarmStart] | None = None
     results: list[Result] = []
     for current in models:
-        solved = current._solve(task, near)
-        current._keep(task, solved)
-        near = starts(solved)
-        results += [replace(s.result, visited=None) for s in solved]  # which holds a matrix
+        solved = current._solve(task, starts)
+        current._set_fitted(task, solved)
+        starts = [one.warm_start for one in solved]
+        results += [one.result for one in solved]
     warn_if_open(results, model.tol)
     weights = np.array([m.kernel_weights_ for m in models])
     return Path(
@@ -155,9 +153,5 @@ def _scores(models: Sequence[MKLModel], X: Any, y: Any) -> Vector:
     """Return what ``score`` of each model says of the samples, NaN where there is none; one look for all."""
     if not hasattr(models[0], "score"):
         return np.full(len(models), np.nan)
-    with looking_at(models, X):
-        if type(models[0]).score is ClassifierMixin.score:
-            first = float(models[0].score(X, y))  # says what is wrong with labels
-            labels = column_or_1d(y)
-            return np.array([first, *(accuracy(model.predict(X), labels) for model in models[1:])])
-        return np.array([float(model.score(X, y)) for model in models])
+    values = decision_values(models, X)
+    return np.array([KnownDecisions(*known).score(X, y) for known in zip(models, values, strict=True)])

@@ -10,9 +10,8 @@ from sklearn.base import RegressorMixin
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.model import MKLModel
-from kernelweave.estimators.parameters import check_choice
-from kernelweave.estimators.targets import plain_weights, real_targets
-from kernelweave.estimators.task import Setting
+from kernelweave.estimators.training import TrainingData
+from kernelweave.estimators.validation import check_choice, plain_weights, real_targets
 from kernelweave.geometry import Simplex
 from kernelweave.learners import Square
 from kernelweave.solvers import Newton
@@ -104,7 +103,7 @@ class MKLRegressor(RegressorMixin, MKLModel):  # type: ignore[misc]
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the weights and the machine from samples X and their real targets y."""
+        """Learn the kernel weights and the regression from samples X and their real targets y."""
         self._check_parameters()
         return self._fit(X, y, sample_weight)
 
@@ -116,15 +115,14 @@ class MKLRegressor(RegressorMixin, MKLModel):  # type: ignore[misc]
         super()._check_parameters()
         check_choice("multioutput", self.multioutput, ("shared", "per_output"))
 
-    def _columns(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, None]:
+    def _encode_targets(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, None]:
         Y = real_targets(y, n_samples)
         return Y, plain_weights(sample_weight, Y), None
 
-    def _problems(self, setting: Setting) -> dict[str, AnyArray]:
-        Y = setting.columns
-        if Y.shape[1] == 1 or self.multioutput == "shared":
-            return super()._problems(setting)
-        return {f"target {c}": Y[:, c] for c in range(Y.shape[1])}
+    def _problems(self, data: TrainingData) -> dict[str, AnyArray]:
+        if data.Y.shape[1] == 1 or self.multioutput == "shared":
+            return super()._problems(data)
+        return {f"target {c}": data.Y[:, c] for c in range(data.Y.shape[1])}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,40 +1,26 @@
-"""How Gram matrices are held: by reference, packed, by a small basis or made again; behind one protocol."""
+"""How Gram matrices are held: by reference, packed, by a small basis or computed again; one protocol."""
 
-from kernelweave.gram.choose import store
+from kernelweave.gram.blockwise import BlockGrams
 from kernelweave.gram.dense import DenseGrams
-from kernelweave.gram.given import MatrixSource
 from kernelweave.gram.joined import JoinedGrams
-from kernelweave.gram.lazy import LazyGrams
-from kernelweave.gram.low_rank import LowRankGrams
+from kernelweave.gram.lowrank.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
-from kernelweave.gram.protocol import (
-    DefersChecks,
-    GramStack,
-    KernelRows,
-    KnowsRounding,
-    Samples,
-    StoredStack,
-    Subsets,
-)
-from kernelweave.gram.source import Source
-from kernelweave.gram.storage import Storage, storage
+from kernelweave.gram.policy import StoragePolicy, build_gram_stack, exact_gram_stack
+from kernelweave.gram.protocol import GramStack, KernelRows
+from kernelweave.gram.source import BlockSource
+from kernelweave.gram.storage import Storage
 
 __all__ = [
-    "DefersChecks",
+    "BlockGrams",
+    "BlockSource",
     "DenseGrams",
     "GramStack",
     "JoinedGrams",
     "KernelRows",
-    "KnowsRounding",
-    "LazyGrams",
     "LowRankGrams",
-    "MatrixSource",
     "PackedGrams",
-    "Samples",
-    "Source",
     "Storage",
-    "StoredStack",
-    "Subsets",
-    "storage",
-    "store",
+    "StoragePolicy",
+    "build_gram_stack",
+    "exact_gram_stack",
 ]

@@ -1,18 +1,29 @@
-"""Gram matrices as they come: float64, square, not copied."""
+"""Gram matrices that exist: float64, square, held by reference and read at memory speed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
-from kernelweave._typing import Matrix
-from kernelweave.gram.given import MatrixSource
-from kernelweave.gram.lazy import LazyGrams
+from kernelweave import _core
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.gram.packed import PackedGrams
+from kernelweave.gram.rounding import SINGLE, arithmetic_errors
+from kernelweave.gram.source import reference_samples
+from kernelweave.gram.storage import Storage, counted
 
 
-class DenseGrams(LazyGrams):
-    """M float64 matrices held by reference.
+class DenseGrams:
+    """M float64 matrices held by reference; only their lower triangles are read, and nothing is copied.
+
+    Parameters
+    ----------
+    matrices : symmetric matrices of one size, each in one piece.
+    centre : answer as if every kernel were centred, for coefficients that sum to zero.
+    dtype : type of the combined matrix; with float32 the stack counts as rounded.
+    shifts : those of another stack of the same kernels, if they are known.
 
     Examples
     --------
@@ -24,6 +35,130 @@ class DenseGrams(LazyGrams):
            [0.5, 1.5]])
     """
 
-    def __init__(self, matrices: Sequence[Matrix], centre: bool = False, n_threads: int = 1) -> None:
-        source = MatrixSource([np.ascontiguousarray(K) for K in matrices])
-        super().__init__([source], len(matrices), source.n_samples, centre=centre, n_threads=n_threads)
+    def __init__(
+        self,
+        matrices: Sequence[Matrix],
+        *,
+        centre: bool = False,
+        dtype: str = "float64",
+        n_threads: int = 1,
+        shifts: Matrix | None = None,
+    ) -> None:
+        self.matrices = [np.ascontiguousarray(K) for K in matrices]
+        self.centre, self.dtype, self.n_threads = centre, np.dtype(dtype), n_threads
+        self._given_shifts = shifts
+
+    @property
+    def n_kernels(self) -> int:
+        return len(self.matrices)
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.matrices[0].shape[0])
+
+    @cached_property
+    def diagonals(self) -> Matrix:
+        """The diagonals, one row each."""
+        out = np.empty((self.n_kernels, self.n_samples))
+        _core.diagonals(self.matrices, out, self.n_threads)
+        return out
+
+    @cached_property
+    def sizes(self) -> Vector:
+        return np.asarray(np.abs(self.diagonals).max(axis=1))
+
+    @cached_property
+    def shifts(self) -> Matrix:
+        if self._given_shifts is not None:
+            return self._given_shifts
+        if not self.centre:
+            return np.zeros((self.n_kernels, self.n_samples))
+        return centring_shifts(self.matrices, self.n_threads)
+
+    @property
+    def errors(self) -> Vector:
+        # Entries are summed as they are, before centring: where they have a large part in common, and samples
+        # come class by class, partial sums outgrow the whole, and rounding with them.
+        return np.asarray(max(1.0, self.n_samples / 64) * arithmetic_errors(self.sizes, self.n_samples))
+
+    @property
+    def is_rounded(self) -> bool:
+        return self.dtype == np.float32
+
+    @property
+    def storage(self) -> Storage:
+        return Storage(f"{counted(self.n_kernels)} as given", SINGLE if self.is_rounded else 0.0)
+
+    def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
+        K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out
+        eta = np.ascontiguousarray(eta)
+        _core.combine_matrices(self.matrices, eta, eta @ self.shifts, K, self.n_threads)
+        return K
+
+    def energies(self, coef: AnyArray) -> Vector:
+        V, h = _rows(coef), np.empty(self.n_kernels)
+        _core.energies_of_matrices(self.matrices, V, h, self.n_threads)
+        return np.asarray(h - (self.shifts @ V.T) @ V.sum(axis=1))
+
+    def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:
+        V = _rows(coef)
+        marked = None if needed is None else _rows(needed).astype(np.uint8)
+        out = np.empty((self.n_kernels, *V.shape))
+        _core.matvecs_of_matrices(self.matrices, V, out, self.n_threads, marked)
+        if self.centre:  # K V - 1 (shift'V) - shift (1'V), and the coefficients sum to zero
+            out -= (self.shifts @ V.T)[:, :, None]
+        return np.ascontiguousarray(out.transpose(0, 2, 1)).reshape(self.n_kernels, *coef.shape)
+
+    def matvec(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        """Return K(eta) V; K(eta) itself is not held."""
+        V = _rows(coef)
+        out, eta = np.empty(V.shape), np.ascontiguousarray(eta)
+        _core.matvec_of_matrices(self.matrices, eta, V, out, self.n_threads)
+        if self.centre:
+            out -= (V @ (eta @ self.shifts))[:, None]
+        return np.ascontiguousarray(out.T).reshape(coef.shape)
+
+    def matvec_with_error(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+        return self.matvec(eta, coef), np.zeros(coef.shape)
+
+    def energy_errors(self, coef: AnyArray) -> Vector:  # noqa: ARG002 - the matrices are the originals
+        return np.zeros(self.n_kernels)
+
+    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        return np.asarray((eta @ self.shifts) @ coef)
+
+    def sample(self, rows: Indices) -> PackedGrams:
+        size, shifts = rows.size, np.ascontiguousarray(self.shifts[:, rows])
+        packed = np.empty((self.n_kernels, size * (size + 1) // 2), dtype=self.dtype)
+        _core.gather_matrices(self.matrices, rows.astype(np.uint64), shifts, packed, self.n_threads)
+        return PackedGrams.of(packed, self.diagonals[:, rows], shifts, self.centre, self.n_threads)
+
+    def subset(self, which: Indices) -> DenseGrams:
+        some = [self.matrices[m] for m in which]
+        return DenseGrams(
+            some,
+            centre=self.centre,
+            dtype=self.dtype.name,
+            n_threads=self.n_threads,
+            shifts=self.shifts[which],
+        )
+
+    def packed(self, dtype: str) -> PackedGrams:
+        """Return the kernels as packed triangles, which take a quarter of the bytes in float32."""
+        n = self.n_samples
+        packed = np.empty((self.n_kernels, n * (n + 1) // 2), dtype=dtype)
+        _core.pack_matrices(self.matrices, self.shifts, packed, self.n_threads)
+        return PackedGrams.of(packed, self.diagonals, self.shifts, self.centre, self.n_threads)
+
+
+def centring_shifts(matrices: Sequence[Matrix], n_threads: int = 1) -> Matrix:
+    """Return one row of shifts per matrix, see `block_centring_shifts`."""
+    n = matrices[0].shape[0]
+    shifts = np.empty((len(matrices), n))
+    _core.reference_means(list(matrices), reference_samples(n).astype(np.uint64), shifts, n_threads)
+    return shifts
+
+
+def _rows(coef: AnyArray) -> AnyArray:
+    """Return one row per column of coefficients, as the compiled loops take them."""
+    return np.ascontiguousarray(coef.reshape(coef.shape[0], -1).T)

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.gram.low_rank import LowRankGrams
-from kernelweave.gram.protocol import GramStack, KnowsRounding, StoredStack, images_at
+from kernelweave.gram.lowrank.low_rank import LowRankGrams
+from kernelweave.gram.protocol import GramStack
+from kernelweave.gram.storage import Storage
 
 
 @dataclass(frozen=True)
 class JoinedGrams:
-    """Stacks of the same samples side by side; ``places`` says which kernels each of them holds.
+    """Two stacks of the same samples side by side; ``places`` says which kernels each of them holds.
 
-    The first may be of any kind, the others have to be able to add to its combined matrix.
+    The second one adds to the combined matrix of the first.
     """
 
-    first: StoredStack
-    others: Sequence[LowRankGrams]
-    places: Sequence[Indices]
+    first: GramStack
+    second: LowRankGrams
+    places: tuple[Indices, Indices]
     n_threads: int = 1
-    _stacks: tuple[GramStack, ...] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_stacks", (self.first, *self.others))
 
     @property
     def n_kernels(self) -> int:
@@ -40,64 +37,61 @@ class JoinedGrams:
 
     @cached_property
     def sizes(self) -> Vector:
-        return self._gathered([stack.sizes for stack in self._stacks])
+        return self._gathered([self.first.sizes, self.second.sizes])
 
     @property
     def errors(self) -> Vector:
-        return self._gathered([stack.errors for stack in self._stacks])
+        return self._gathered([self.first.errors, self.second.errors])
 
     @cached_property
     def shifts(self) -> Matrix:
-        return self._gathered([stack.shifts for stack in self._stacks])
+        return self._gathered([self.first.shifts, self.second.shifts])
 
     @property
     def is_rounded(self) -> bool:
-        return any(stack.is_rounded for stack in self._stacks)
+        return True
+
+    @property
+    def storage(self) -> Storage:
+        parts = [self.first.storage, self.second.storage]
+        return Storage("; ".join(part.how for part in parts), max(part.error for part in parts))
 
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         K = self.first.combine(eta[self.places[0]], out)
-        for stack, place in zip(self.others, self.places[1:], strict=True):
-            stack.add(eta[place], K)
+        self.second.add(eta[self.places[1]], K)
         _core.mirror(K, self.n_threads)
         return K
 
-    def sample(self, rows: Indices) -> JoinedGrams:
-        """Return the kernels of these samples alone; rows ascend."""
-        others = [stack.sample(rows) for stack in self.others]
-        return replace(self, first=self.first.sample(rows), others=others)
-
-    def images(self, coef: AnyArray) -> AnyArray:
-        return self._gathered([stack.images(coef) for stack in self._stacks])
-
-    def images_at(self, coef: AnyArray, where: AnyArray) -> AnyArray:
-        return self._gathered([images_at(stack, coef, where) for stack in self._stacks])
-
     def energies(self, coef: AnyArray) -> Vector:
-        return self._gathered([stack.energies(coef) for stack in self._stacks])
+        return self._gathered([self.first.energies(coef), self.second.energies(coef)])
 
-    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
-        image, reach = np.zeros(coef.shape), np.zeros(coef.shape)
-        for stack, place in zip(self._stacks, self.places, strict=True):
-            if not isinstance(stack, KnowsRounding):
-                return np.full(coef.shape, np.nan), np.full(coef.shape, np.inf)
-            part, error = stack.image_within(eta[place], coef)
-            image += part
-            reach += error
-        return image, reach
+    def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:
+        return self._gathered([self.first.matvecs(coef, needed), self.second.matvecs(coef, needed)])
+
+    def matvec_with_error(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+        one, error_of_one = self.first.matvec_with_error(eta[self.places[0]], coef)
+        other, error_of_other = self.second.matvec_with_error(eta[self.places[1]], coef)
+        return one + other, error_of_one + error_of_other
 
     def energy_errors(self, coef: AnyArray) -> Vector:
-        return self._gathered(
-            [
-                stack.energy_errors(coef) if isinstance(stack, KnowsRounding) else np.full(place.size, np.inf)
-                for stack, place in zip(self._stacks, self.places, strict=True)
-            ]
-        )
+        return self._gathered([self.first.energy_errors(coef), self.second.energy_errors(coef)])
 
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
-        offsets = [
-            stack.offset(eta[place], coef) for stack, place in zip(self._stacks, self.places, strict=True)
-        ]
-        return np.asarray(sum(offsets))
+        one, other = (eta[place] for place in self.places)
+        return np.asarray(self.first.offset(one, coef) + self.second.offset(other, coef))
+
+    def sample(self, rows: Indices) -> JoinedGrams:
+        return replace(self, first=self.first.sample(rows), second=self.second.sample(rows))
+
+    def subset(self, which: Indices) -> JoinedGrams:
+        held = [np.flatnonzero(np.isin(place, which)) for place in self.places]
+        number = {int(m): place for place, m in enumerate(which)}
+        one, other = (
+            np.array([number[int(m)] for m in place[own]], dtype=np.intp)
+            for place, own in zip(self.places, held, strict=True)
+        )
+        first, second = self.first.subset(held[0]), self.second.subset(held[1])
+        return replace(self, first=first, second=second, places=(one, other))
 
     def _gathered(self, values: Sequence[AnyArray]) -> AnyArray:
         out = np.empty((self.n_kernels, *values[0].shape[1:]))

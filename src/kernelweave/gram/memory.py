@@ -10,52 +10,26 @@ SHARE_OF_FREE = 0.8
 SINGLE, DOUBLE = 4, 8
 # Blocks of rows that the threads make and keep for a moment.
 ROWS = 32 << 20
-# From this many samples on a start is looked for among some of them, as long as their kernels take no more
-# than this: one in so many, at least so many, and of few samples one in four up to this many. Those that lead
-# a walk are this share, from so many to so many, which are enough to close a gap to 1e-3 in a step or two
-# whatever there are.
-WORTH, SAMPLE = 1000, 128 << 20
-ONE_IN, FEWEST, OF_FEW = 8, 300, 500
-LEADING, FEWEST_LEADING, MOST_LEADING = 0.35, 480, 1000
-# Where the way is long, from this many samples on already, if their kernels have so many entries.
-EARLY, ENTRIES, FEW_ONE_IN = 500, 20_000_000, 4
+# The kernels of a subsample take no more than this.
+SUBSAMPLE = 128 << 20
 # Where the system does not say, nothing is refused.
 UNKNOWN = 1 << 62
 
 
 def packed_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     """Return the bytes of a packed stack together with what a solver holds beside it."""
-    return _triangles(n_samples, n_kernels) * itemsize + lazy_bytes(n_samples, n_kernels, itemsize)
+    return _triangles(n_samples, n_kernels) * itemsize + unpacked_bytes(n_samples, n_kernels, itemsize)
 
 
-def lazy_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
+def unpacked_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     """Return the bytes of what a solver holds beside the kernels.
 
     That is the combined matrix, the rows being made, per kernel its shift and the images of a few vectors for
-    every thread, and the kernels of a sample.
+    every thread, and the kernels of the subsample that a start is looked for on.
     """
     per_kernel = 8 * n_samples * DOUBLE
-    size = max(sample_size(n_samples, n_kernels, leads) for leads in (False, True))
-    sample = _triangles(size, n_kernels) * itemsize
-    return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + sample
-
-
-def sample_size(n_samples: int, n_kernels: int, leads: bool, early: bool = True) -> int:
-    """Return how many samples to look for a start among; 0 where that does not pay.
-
-    ``leads`` says that they will be asked again on the way, ``early`` that the way is long.
-    """
-    if n_samples >= WORTH:
-        least = FEWEST
-        wanted = max(n_samples // ONE_IN, min(n_samples // FEW_ONE_IN, OF_FEW), FEWEST)
-        if leads:
-            wanted = min(max(int(LEADING * n_samples), FEWEST_LEADING), MOST_LEADING)
-    elif early and n_samples >= EARLY and n_kernels * n_samples**2 >= ENTRIES:
-        least = wanted = n_samples // FEW_ONE_IN
-    else:
-        return 0
-    size = min(wanted, int((2 * SAMPLE / (n_kernels * DOUBLE)) ** 0.5))
-    return size if size >= least else 0
+    subsample = min(SUBSAMPLE, _triangles(max(n_samples // 8, 300), n_kernels) * DOUBLE)
+    return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + (subsample if n_samples >= 1000 else 0)
 
 
 def _triangles(n_samples: int, n_kernels: int) -> int:
@@ -64,10 +38,10 @@ def _triangles(n_samples: int, n_kernels: int) -> int:
 
 def free_bytes() -> int:
     """Return how much memory this process may still take, by the system's and the container's account."""
-    return min(_of_system(), _of_container())
+    return min(_free_on_system(), _free_in_container())
 
 
-def _of_system() -> int:
+def _free_on_system() -> int:
     # What the page cache would give back counts.
     _, _, told = _read("/proc/meminfo").partition("MemAvailable:")
     if told:
@@ -78,7 +52,7 @@ def _of_system() -> int:
         return UNKNOWN
 
 
-def _of_container() -> int:
+def _free_in_container() -> int:
     for limit, used in _accounts():
         text, taken = _read(limit).strip(), _read(used).strip()
         if text.isdigit() and taken.isdigit():

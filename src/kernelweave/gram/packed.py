@@ -10,26 +10,25 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.gram.rounding import of_arithmetic, of_energies, of_image
-from kernelweave.gram.scratch import lease
-from kernelweave.gram.source import Source, centring, diagonals, in_bulk
+from kernelweave.gram.rounding import SINGLE, arithmetic_errors, energy_rounding, matvec_rounding
+from kernelweave.gram.source import BlockSource, block_centring_shifts, block_diagonals
+from kernelweave.gram.storage import Storage, counted
 
 
 @dataclass(frozen=True)
 class PackedGrams:
     """Half the entries, and with float32 a quarter of the bytes, of M dense matrices.
 
-    ``roots`` are those of the diagonals as they are stored, which bound all other entries.
-
-    Centring changes nothing for a machine whose coefficients sum to zero, and it removes the large constant
+    Centring changes nothing for a learner whose coefficients sum to zero, and it removes the large constant
     part of wide Gaussians that would drown v'Kv in float32 rounding. Bounds drawn from these matrices
-    speak of them; `energy_errors` and `image_within` tell how far the originals may be.
+    speak of them; `energy_errors` and `matvec_with_error` bound how far the originals may be, by ``roots``,
+    the square roots of the diagonals as they are stored, which bound all other entries.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelweave.gram import MatrixSource, PackedGrams
-    >>> grams = PackedGrams.pack([MatrixSource([np.eye(3)])], n_kernels=1, n_samples=3)
+    >>> from kernelweave.gram import DenseGrams
+    >>> grams = DenseGrams([np.eye(3)], centre=True).packed("float32")
     >>> grams.energies(np.array([1.0, -1.0, 0.0])).round(3)
     array([1.])
 
@@ -39,53 +38,41 @@ class PackedGrams:
     shifts: Matrix = field(repr=False)
     sizes: Vector = field(repr=False)
     roots: Matrix = field(repr=False)
-    centred: bool
+    centre: bool
     n_threads: int = 1
-    sources: tuple[Source, ...] = field(default=(), repr=False)  # whose checks are deferred
-    even: list[Matrix] = field(default_factory=list, repr=False)  # the sum of all, until it is asked for
 
     @classmethod
-    def pack(
+    def of(
+        cls, packed: AnyArray, diagonals: Matrix, shifts: Matrix, centre: bool, n_threads: int
+    ) -> PackedGrams:
+        """Return the stack of packed triangles whose matrices had these diagonals before centring."""
+        roots = np.sqrt(np.maximum(diagonals - 2.0 * shifts, 0.0))
+        return cls(packed, shifts, np.abs(diagonals).max(axis=1), roots, centre, n_threads)
+
+    @classmethod
+    def from_blocks(
         cls,
-        sources: Sequence[Source],
+        sources: Sequence[BlockSource],
         n_kernels: int,
         n_samples: int,
+        *,
         dtype: str = "float32",
         centre: bool = True,
         n_threads: int = 1,
-        even: bool = False,
     ) -> PackedGrams:
-        """Convert the kernels block by block; besides the result only a block per thread is held.
-
-        With ``even`` matrices are added up while they are there: the first even combination takes no pass.
-        """
-        packed = lease((n_kernels, n_samples * (n_samples + 1) // 2), dtype, n_threads)
-        found = diagonals(sources, n_kernels, n_samples, n_threads)
+        """Compute the kernels block by block; besides the result only a block per thread is held."""
+        packed = np.empty((n_kernels, n_samples * (n_samples + 1) // 2), dtype=dtype)
+        diagonals = block_diagonals(sources, n_kernels, n_samples)
         shifts = np.zeros((n_kernels, n_samples))
         if centre:
-            shifts = centring(sources, n_kernels, n_samples, n_threads)
+            shifts = block_centring_shifts(sources, n_kernels, n_samples, n_threads)
 
-        def convert(share: Sequence[tuple[Source, slice]]) -> None:
+        def convert(share: Sequence[tuple[BlockSource, slice]]) -> None:
             for source, rows in share:
                 source.pack(rows, shifts, packed)
 
-        single, bulk = in_bulk(sources)
-        sums = [np.zeros((n_samples, n_samples)) for _ in bulk if even]
-        for one in bulk:
-            one.pack_all(shifts, packed, n_threads, *sums)
-        shared_out(convert, [(source, rows) for source in single for rows in source.blocks()], n_threads)
-        sizes, roots = np.abs(found).max(axis=1), np.sqrt(np.maximum(found - 2.0 * shifts, 0.0))
-        deferred = tuple(one for one in bulk if one.is_deferred)
-        return cls(packed, shifts, sizes, roots, centre, n_threads, deferred, sums)
-
-    def settle(self) -> bool:
-        changed = [m for source in self.sources for m in source.settle()]
-        for source in self.sources:
-            for m, K in source.block(slice(None), slice(None), changed):
-                _core.pack(np.ascontiguousarray(K), 0, self.shifts[m], self.packed[m])
-        if changed:
-            self.even.clear()
-        return bool(changed)
+        shared_out(convert, [(source, rows) for source in sources for rows in source.row_blocks()], n_threads)
+        return cls.of(packed, diagonals, shifts, centre, n_threads)
 
     @property
     def n_kernels(self) -> int:
@@ -97,68 +84,58 @@ class PackedGrams:
 
     @property
     def errors(self) -> Vector:
-        return of_arithmetic(self.sizes, self.n_samples)
+        return arithmetic_errors(self.sizes, self.n_samples)
 
     @property
     def is_rounded(self) -> bool:
         return self.packed.dtype == np.float32
 
+    @property
+    def storage(self) -> Storage:
+        how = f"{counted(self.n_kernels)} packed in {self.packed.dtype}"
+        return Storage(how, SINGLE if self.is_rounded else 0.0)
+
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         shape = (self.n_samples, self.n_samples)
         K = np.empty(shape, dtype=self.packed.dtype) if out is None else out
-        if self.even and np.all(eta == eta[0]):
-            np.multiply(self.even.pop(), eta[0], out=K, casting="same_kind")
-            _core.mirror(K)
-        else:
-            _core.combine(self.packed, np.ascontiguousarray(eta), K, self.n_threads)
+        _core.combine(self.packed, np.ascontiguousarray(eta), K, self.n_threads)
         return K
-
-    def subset(self, which: Indices) -> PackedGrams:
-        """Return these kernels alone, in this order."""
-        parts = {part: getattr(self, part)[which] for part in ("packed", "shifts", "sizes", "roots")}
-        return replace(self, **parts, sources=(), even=[])
-
-    def sample(self, rows: Indices) -> PackedGrams:
-        """Return the kernels of these samples alone; rows ascend."""
-        shape = (self.n_kernels, rows.size * (rows.size + 1) // 2)
-        packed = np.empty(shape, dtype=self.packed.dtype)
-        _core.take(self.packed, rows.astype(np.uint64), packed, self.n_threads)
-        shifts, roots = self.shifts.take(rows, axis=1), self.roots.take(rows, axis=1)
-        return replace(self, packed=packed, shifts=shifts, roots=roots, sources=(), even=[])
-
-    def images(self, coef: AnyArray) -> AnyArray:
-        return self._images(coef, None)
-
-    def images_at(self, coef: AnyArray, where: AnyArray) -> AnyArray:
-        return self._images(coef, where.reshape(self.n_samples, -1).astype(np.uint8))
-
-    def _images(self, coef: AnyArray, where: AnyArray | None) -> AnyArray:
-        columns = _columns(coef)
-        out = np.empty((self.n_kernels, self.n_samples, columns.shape[1]))
-        _core.images(self.packed, columns, out, self.n_threads, where)
-        return out.reshape(self.n_kernels, *coef.shape)
-
-    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
-        if not self.is_rounded:
-            return np.tensordot(eta, self.images(coef), axes=1), np.zeros(coef.shape)
-        V = np.ascontiguousarray(_columns(coef).T)
-        image, sizes = np.empty(V.shape), np.empty(V.shape)
-        _core.image(self.packed, np.ascontiguousarray(eta), V, image, sizes, self.n_threads)
-        image, sizes = image.T.reshape(coef.shape), sizes.T.reshape(coef.shape)
-        return image, of_image(sizes, eta, coef)
 
     def energies(self, coef: AnyArray) -> Vector:
         out = np.empty(self.n_kernels)
         _core.energies(self.packed, _columns(coef), out, self.n_threads)
         return out
 
+    def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:
+        columns = _columns(coef)
+        marked = None if needed is None else needed.reshape(columns.shape).astype(np.uint8)
+        out = np.empty((self.n_kernels, *columns.shape))
+        _core.matvecs(self.packed, columns, out, self.n_threads, marked)
+        return out.reshape(self.n_kernels, *coef.shape)
+
+    def matvec_with_error(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+        if not self.is_rounded:
+            return np.tensordot(eta, self.matvecs(coef), axes=1), np.zeros(coef.shape)
+        V = np.ascontiguousarray(_columns(coef).T)
+        product, sizes = np.empty(V.shape), np.empty(V.shape)
+        _core.matvec_and_size(self.packed, np.ascontiguousarray(eta), V, product, sizes, self.n_threads)
+        product, sizes = product.T.reshape(coef.shape), sizes.T.reshape(coef.shape)
+        return product, matvec_rounding(sizes, eta, coef)
+
     def energy_errors(self, coef: AnyArray) -> Vector:
-        return of_energies(self.roots, coef) if self.is_rounded else np.zeros(self.n_kernels)
+        return energy_rounding(self.roots, coef) if self.is_rounded else np.zeros(self.n_kernels)
 
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
-        if not self.centred:
-            return np.zeros(coef.shape[1:])
         return np.asarray((eta @ self.shifts) @ coef)
+
+    def subset(self, which: Indices) -> PackedGrams:
+        parts = {name: getattr(self, name)[which] for name in ("packed", "shifts", "sizes", "roots")}
+        return replace(self, **parts)
+
+    def sample(self, rows: Indices) -> PackedGrams:
+        packed = np.empty((self.n_kernels, rows.size * (rows.size + 1) // 2), dtype=self.packed.dtype)
+        _core.gather(self.packed, rows.astype(np.uint64), packed, self.n_threads)
+        return replace(self, packed=packed, shifts=self.shifts[:, rows], roots=self.roots[:, rows])
 
 
 def _columns(coef: AnyArray) -> Matrix:

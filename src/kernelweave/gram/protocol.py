@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.gram.storage import Storage
 
 
 class GramStack(Protocol):
-    """M symmetric n × n matrices behind three hot verbs; coefficients are (n,) or (n, k)."""
+    """M symmetric positive semidefinite n × n matrices K_m; coefficients V are (n,) or (n, k).
+
+    Where the learner has a bias, so that the coefficients sum to zero, the matrices are held centred:
+    K_ij − shifts_i − shifts_j. The learner does not see the difference, and float32 keeps more digits.
+    """
 
     @property
     def n_kernels(self) -> int: ...
@@ -29,86 +33,57 @@ class GramStack(Protocol):
 
     @property
     def errors(self) -> Vector:
-        """How far an entry of each stored matrix may seem off, by the rounding of double arithmetic."""
+        """How far an entry of each matrix may seem off, by the rounding of double arithmetic."""
         ...
 
     @property
     def shifts(self) -> Matrix:
-        """What centring took from the entries of each matrix: K_ij - shifts_i - shifts_j is left."""
+        """What centring took from the entries of each matrix, of shape (M, n)."""
         ...
 
     @property
     def is_rounded(self) -> bool:
-        """Whether storing rounded the matrices: bounds drawn from them are not those of the originals."""
+        """Whether storing or adding up rounded to float32: bounds then are not those of the originals."""
+        ...
+
+    @property
+    def storage(self) -> Storage:
+        """How the matrices are held, in words."""
         ...
 
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
-        """Return K(eta) = Σ eta_m K_m; ``out``, an earlier answer, may be overwritten with it."""
-        ...
-
-    def images(self, coef: AnyArray) -> AnyArray:
-        """Return K_m V for every m, of shape (M, n) or (M, n, k)."""
+        """Return K(eta) = Σ eta_m K_m; ``out``, an earlier result, may be overwritten with it."""
         ...
 
     def energies(self, coef: AnyArray) -> Vector:
         """Return h_m = ½ tr(V'K_mV) for every m."""
         ...
 
-    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
-        """Return the constant that centring removed from K(eta) V, one per column of V."""
+    def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:
+        """Return K_m V for every m, of shape (M, n) or (M, n, k).
+
+        Entries where ``needed``, of the shape of V, is False may be left at zero; V is zero there.
+        """
         ...
 
-
-def images_at(stack: GramStack, coef: AnyArray, where: AnyArray) -> AnyArray:
-    """Return K_m V, right at least where ``where`` is true; V is zero elsewhere.
-
-    Stacks that read less for that have a verb of this name, which is asked for at every machine.
-    """
-    look: Callable[[AnyArray, AnyArray], AnyArray] | None = getattr(stack, "images_at", None)
-    return stack.images(coef) if look is None else look(coef, where)
-
-
-@runtime_checkable
-class Subsets(Protocol):
-    """A stack that can bring some of its kernels into memory."""
-
-    def subset(self, which: Indices) -> GramStack:
-        """Return these kernels alone, in this order, ready for many passes."""
-        ...
-
-
-@runtime_checkable
-class Samples(Protocol):
-    """A stack that can be asked for some of its samples."""
-
-    def sample(self, rows: Indices) -> StoredStack:
-        """Return all kernels between these samples alone, in memory; rows ascend."""
-        ...
-
-
-@runtime_checkable
-class DefersChecks(Protocol):
-    """A stack of matrices from outside, whose checks can go on beside the work."""
-
-    def settle(self) -> bool:
-        """Finish the checks; return whether entries had to be changed, so that earlier answers are void."""
-        ...
-
-
-class StoredStack(GramStack, Samples, Protocol):
-    """How the training kernels of a fit are held, whichever way."""
-
-
-@runtime_checkable
-class KnowsRounding(Protocol):
-    """A stack that can tell what rounding in storage did to its products."""
-
-    def image_within(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Return K(eta) V, summed in double precision, and for every entry how far the originals' may be."""
+    def matvec_with_error(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return K(eta) V in double precision, and for every entry how far that of the originals may be."""
         ...
 
     def energy_errors(self, coef: AnyArray) -> Vector:
         """Bound for every m how far the energy of the stored matrix may be below that of the original."""
+        ...
+
+    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
+        """Return the constant that centring removed from K(eta) V, one per column of V."""
+        ...
+
+    def sample(self, rows: Indices) -> GramStack:
+        """Return all kernels between these samples alone, in memory; rows ascend."""
+        ...
+
+    def subset(self, which: Indices) -> GramStack:
+        """Return these kernels alone, in this order, ready for many passes."""
         ...
 
 

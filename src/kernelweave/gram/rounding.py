@@ -12,12 +12,12 @@ DOUBLE, SINGLE = 2.0**-53, 2.0**-24
 SMALLEST = 2.0**-150
 
 
-def of_arithmetic(sizes: Vector, n_samples: int) -> Vector:
+def arithmetic_errors(sizes: Vector, n_samples: int) -> Vector:
     """Return the entrywise error that sums of n products in double amount to, for entries of these sizes."""
     return np.asarray(DOUBLE * np.sqrt(n_samples) * sizes)
 
 
-def of_image(sizes: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
+def matvec_rounding(sizes: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
     r"""Bound what rounding entries to float32 changes in K(eta) V, given sizes = Σ eta_m |K_m| |V| as stored.
 
     Entry (i, j) moves by at most u |K_ij| before rounding, which is u / (1 - u) |K_ij| after it.
@@ -25,7 +25,7 @@ def of_image(sizes: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
     return np.asarray(SINGLE / (1.0 - SINGLE) * sizes + SMALLEST * eta.sum() * np.abs(coef).sum(axis=0))
 
 
-def of_energies(roots: Matrix, coef: AnyArray) -> Vector:
+def energy_rounding(roots: Matrix, coef: AnyArray) -> Vector:
     r"""Bound what rounding entries to float32 changes in the energies ½ tr(V'KV), kernel by kernel.
 
     Entry (i, j) moves by at most u |K_ij| ≤ u d_i d_j, with d² the diagonal of K and u half a unit in the

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
 from kernelweave import _core
-from kernelweave._typing import Matrix, Vector
+from kernelweave._typing import Matrix
 
 # Relative to the largest entry: far above the rounding of a float64 product, far below any real asymmetry.
 TOLERANCE = 1e-8
@@ -23,55 +22,31 @@ def tolerance_of(dtype: np.dtype[np.generic]) -> float:
     return TOLERANCE_SINGLE if dtype in (np.float16, np.float32) else TOLERANCE
 
 
-class Inspection:
-    """One fast pass over matrices: finite, symmetric, and without negative minors.
+def plainly_grams(matrices: Sequence[Matrix], tolerances: Sequence[float], n_threads: int = 1) -> list[bool]:
+    """Tell which square matrices one fast pass finds finite, symmetric and without negative minors.
 
-    What it accepts needs no other check; a matrix it does not accept is for the others to judge and explain.
-    Made from the diagonals, one row per matrix, it holds what the compiled pass compares with.
+    What it accepts needs no other check; what it does not accept, the checks below judge and explain.
+    Symmetry is tested with two random vectors: s'Kr = r'Ks up to rounding for a symmetric K only.
     """
-
-    def __init__(self, diagonals: Matrix, tolerances: Vector) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not pass
-            roots = diagonals + (tolerances * np.abs(diagonals).mean(axis=1))[:, None]
-            self._sound = (roots.min(axis=1) >= 0.0) & (roots.max(axis=1) < np.inf)
-            roots[~self._sound] = 0.0
-            np.sqrt(roots, out=roots)
-            roots *= 1.0 + tolerances[:, None]
-            self.roots = roots
-            # Sums of n^2 entries carry this much rounding even when the matrix is exactly symmetric.
-            n = diagonals.shape[1]
-            self._rounding = 8.0 * n**1.5 * np.finfo(np.float64).eps * diagonals.max(axis=1)
-        self.probes = probes(n)
-
-    def judged(self, reports: Sequence[tuple[bool, float]]) -> list[bool]:
-        """Tell for each matrix whether it passed, given what the compiled pass found."""
-        minors, asymmetry = zip(*reports, strict=True)
-        return [a and b for a, b in zip(self.definite(minors), self.symmetric(asymmetry), strict=True)]
-
-    def definite(self, minors: Sequence[bool]) -> list[bool]:
-        """Tell for each matrix whether diagonal and minors allow it to be a kernel, which NaN does not."""
-        return [bool(sound and found) for sound, found in zip(self._sound, minors, strict=True)]
-
-    def symmetric(self, asymmetry: Sequence[float]) -> list[bool]:
-        """Tell for each matrix whether nothing but rounding is between it and its transpose."""
-        return [
-            bool(abs(found) <= rounding) for rounding, found in zip(self._rounding, asymmetry, strict=True)
-        ]
-
-
-@cache
-def probes(n: int) -> Matrix:
-    """Return two random vectors: s'Kr = r'Ks up to rounding for a symmetric K only."""
-    return np.random.default_rng(n).normal(size=(2, n))
-
-
-def is_plainly_a_gram(K: Matrix, tolerance: float = TOLERANCE) -> bool:
-    """Tell whether one fast pass finds ``K`` square, finite, symmetric and without negative minors."""
-    if K.ndim != 2 or K.shape[0] != K.shape[1] or not len(K):
-        return False
-    seen = Inspection(np.diagonal(K)[None].copy(), np.array([tolerance]))
-    [plain] = seen.judged([_core.inspect(np.ascontiguousarray(K), seen.roots[0], seen.probes)])
-    return plain
+    n = matrices[0].shape[0]
+    if n == 0:
+        return [False] * len(matrices)
+    diagonals, tolerance = np.empty((len(matrices), n)), np.asarray(tolerances)
+    contiguous = [np.ascontiguousarray(K) for K in matrices]
+    _core.diagonals(contiguous, diagonals, n_threads)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not pass
+        roots = diagonals + (tolerance * np.abs(diagonals).mean(axis=1))[:, None]
+        sound = (roots.min(axis=1) >= 0.0) & (roots.max(axis=1) < np.inf)
+        roots[~sound] = 0.0
+        roots = np.sqrt(roots) * (1.0 + tolerance[:, None])
+        # Sums of n^2 entries carry this much rounding even when the matrix is exactly symmetric.
+        rounding = 8.0 * n**1.5 * np.finfo(np.float64).eps * diagonals.max(axis=1)
+    probes = np.random.default_rng(n).normal(size=(2, n))
+    reports = _core.check_matrices(contiguous, roots, probes, n_threads)
+    return [
+        bool(fine and minors and abs(asymmetry) <= allowed)
+        for fine, (minors, asymmetry), allowed in zip(sound, reports, rounding, strict=True)
+    ]
 
 
 def check_finite(K: Matrix, what: str) -> None:

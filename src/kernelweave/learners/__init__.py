@@ -1,8 +1,7 @@
 """Inner machines: solve one kernel, warm-started, and return two bounds."""
 
-from kernelweave.learners.discriminant import Discriminant
 from kernelweave.learners.epsilon import EpsilonInsensitive
-from kernelweave.learners.fisher import Fisher
+from kernelweave.learners.fisher import Discriminant, Fisher
 from kernelweave.learners.hinge import Hinge
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.margin_distribution import MarginDistribution

@@ -10,11 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.learners.base import COSTS, positive
 from kernelweave.learners.bias import epsilon_bias
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.support_vector import Loss, SupportVectorLearner
-from kernelweave.learners.tuned import COSTS
-from kernelweave.learners.validation import positive
 
 
 @dataclass

@@ -8,14 +8,14 @@ from typing import Self
 import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.learners.base import TunableLearner
 from kernelweave.learners.ridge import KEEP, Factor, Ridge, RidgeMachine, product
-from kernelweave.learners.tuned import Tuned
 
 # Rounds that mend a solution by its residual: one is enough unless the factor needed a ridge of its own.
 ROUNDS = 5
 
 
-class LeastSquares(Tuned, ABC):
+class LeastSquares(TunableLearner, ABC):
     r"""A machine whose loss is a square: ½||f||² + Σ_i (s_i − f_i − b)² / (2 d_i).
 
     Its dual is s'v − ½v'diag(d)v − ½v'Kv over all v (that sum to zero, with a bias): a linear system. Several

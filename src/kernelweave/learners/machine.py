@@ -30,8 +30,7 @@ class Machine:
 
     ``linear`` is g(α), so the dual value is ``linear − ½ quadratic`` with ``quadratic`` = v'Kv; ``slope``
     and ``bend`` bound how the loss moves with the decision values (see `slack`). ``margin`` is y f(x) on
-    the margin: 1, or ρ for the ν form; ``scale`` is the size of decision values that is reported as 1. The
-    primal value is that of ``stretch`` times the coefficients; ``loss`` contains what that adds to ½ v'Kv.
+    the margin: 1, or ρ for the ν form; ``scale`` is the size of decision values that is reported as 1.
     """
 
     coef: AnyArray
@@ -44,7 +43,6 @@ class Machine:
     bend: float
     parts: tuple[tuple[DualProgram, Vector], ...] = field(repr=False)
     scale: AnyArray | float = 1.0
-    stretch: AnyArray | float = 1.0
 
     @property
     def primal(self) -> float:
@@ -97,8 +95,8 @@ class Machine:
         return np.asarray(0.5 * self.reach(1.0, self.size) * self.size * errors)
 
     @property
-    def sees(self) -> AnyArray:
-        """Where `curvature` and energies look at products with the coefficients, entry by entry."""
+    def hessian_support(self) -> AnyArray:
+        """Entries of products with the coefficients that `curvature` and energies read."""
         seen = np.asarray(self.coef != 0.0)
         columns = seen.reshape(seen.shape[0], -1)
         for c, (program, v) in enumerate(self.parts):
@@ -106,7 +104,7 @@ class Machine:
         return seen
 
     def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:
-        """Return the Hessian of the optimal value in the weights, given images[m] = K_m v where it `sees`.
+        """Return the Hessian of the optimal value in the weights, given K_m v on the `hessian_support`.
 
         The support stays as it is: H = U' A⁻¹ U on the free coordinates with the group sums held, where
         U_m = (K_m v) restricted to the free coordinates and A = (K + diag(d)) there.

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.learners.base import positive
 from kernelweave.learners.bias import margin_quantile
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.support_vector import Loss, SupportVectorLearner
-from kernelweave.learners.validation import positive
 
 # What a search tries of the largest legal nu; it stays below, since classes are not as even in every fold.
 SHARES = (0.8, 0.4, 0.2, 0.1, 0.05)

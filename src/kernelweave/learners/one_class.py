@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.learners.base import positive
 from kernelweave.learners.bias import margin_quantile
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.support_vector import Loss, SupportVectorLearner
-from kernelweave.learners.validation import positive
 
 # Shares of outliers a search tries, from many to few.
 SHARES = (0.5, 0.2, 0.1, 0.05, 0.01)

@@ -83,5 +83,4 @@ def join(machines: list[Machine]) -> Machine:
         bend=max(m.bend for m in machines),
         parts=tuple(part for m in machines for part in m.parts),
         scale=np.array([m.scale for m in machines]),
-        stretch=np.array([m.stretch for m in machines]),
     )

@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
+from kernelweave.learners.base import COSTS, positive
 from kernelweave.learners.least_squares import LeastSquares
 from kernelweave.learners.ridge import Ridge
-from kernelweave.learners.tuned import COSTS
-from kernelweave.learners.validation import positive
 
 # Differences from the mean below this share of the targets are those of rounding.
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)

@@ -8,11 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
+from kernelweave.learners.base import COSTS, positive
 from kernelweave.learners.bias import squared_hinge_bias
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.support_vector import Loss, SupportVectorLearner
-from kernelweave.learners.tuned import COSTS
-from kernelweave.learners.validation import positive
 
 
 @dataclass

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.learners.base import TunableLearner, positive
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.protocol import Learner
-from kernelweave.learners.tuned import Tuned
-from kernelweave.learners.validation import positive
 
 # Each round asks SMO for a smaller violation until the gap, which is what counts, is small enough: by as much
 # as the gap is too large, if it shrinks in proportion, and by no more and no less than this.
 NEARLY, TIGHTEN = 0.4, (0.1, 0.4)
 ROUNDS = 15
-# Shares of the violation left by which larger coefficients are tried.
-STRETCHES = (0.5, 1.0)
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Loss:
     scale: float = 1.0
 
 
-class SupportVectorLearner(Tuned, ABC):
+class SupportVectorLearner(TunableLearner, ABC):
     """A machine whose dual is a box-constrained quadratic program with sums held.
 
     ``tol`` is the relative gap of every inner solve; None lets the outer solver ask for what it needs.
@@ -85,30 +82,10 @@ class SupportVectorLearner(Tuned, ABC):
         for _ in range(ROUNDS):
             v, f, left = program.descend(K, v, violation, f)
             machine = _machine(program, self.loss(f, y, weight), v, f)
-            if machine.relative_gap > tol and self.falls_with_margin and self.degree is not None:
-                machine = self._stretched(machine, f, y, weight, left)
             if machine.relative_gap <= tol or left > violation:  # or it has no more digits to give
                 break
             violation *= float(np.clip(NEARLY * tol / machine.relative_gap, *TIGHTEN))
         return machine
-
-    def _stretched(self, machine: Machine, f: Vector, y: Vector, weight: Vector, violation: float) -> Machine:
-        """Return the machine with the best primal value of coefficients up to a violation larger.
-
-        Samples that should lie on the margin lie inside it by up to the violation, and pay for it whatever
-        the price. Where that is high, it costs less to have them on the margin by a larger ½ v'Kv.
-        """
-        size, best = machine.size, machine
-        if machine.quadratic < 0.0:  # not a kernel, if only by rounding: it would grow without end
-            return machine
-        for share in STRETCHES:
-            t = 1.0 + share * violation
-            loss, more = self.loss(t * f, y, weight), 0.5 * (t**2 - 1.0)
-            value = loss.value + more * machine.quadratic
-            if value < best.loss:
-                slope, bend = t**2 * loss.slope + more * size, t**2 * loss.bend
-                best = replace(machine, loss=value, slope=slope, bend=bend, stretch=t)
-        return best
 
     def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
         y = np.ascontiguousarray(y, dtype=np.float64)

@@ -9,9 +9,9 @@ import numpy as np
 from kernelweave._part import Part
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.learners.base import positive
 from kernelweave.learners.hinge import Hinge
 from kernelweave.learners.machine import LARGE
-from kernelweave.learners.validation import positive
 from kernelweave.privileged.interior import solve_interior
 from kernelweave.privileged.machine import PlusMachine, Terms, measure
 from kernelweave.privileged.pairs import solve_pairs

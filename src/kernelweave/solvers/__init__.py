@@ -4,17 +4,16 @@ from importlib import import_module
 from typing import Any
 
 from kernelweave.solvers.base import Solver
-from kernelweave.solvers.block import BlockDescent
-from kernelweave.solvers.certificate import Certificate
+from kernelweave.solvers.block_descent import BlockDescent
+from kernelweave.solvers.certificate import Certificate, certify
+from kernelweave.solvers.choice import choose_solver, solver_with_defaults
 from kernelweave.solvers.column_generation import ColumnGeneration
 from kernelweave.solvers.cutting_plane import CuttingPlane
 from kernelweave.solvers.newton import Newton
-from kernelweave.solvers.problem import Problem, Progress
-from kernelweave.solvers.projected import ProjectedGradient
-from kernelweave.solvers.reduced import ReducedGradient
-from kernelweave.solvers.result import Record, Result, Visited
-from kernelweave.solvers.sampling import Sample, guess
-from kernelweave.solvers.verification import Bounds, verify, widened
+from kernelweave.solvers.problem import Evaluation, OuterState, Problem, Progress, Record, Result, WarmStart
+from kernelweave.solvers.projected_gradient import ProjectedGradient
+from kernelweave.solvers.reduced_gradient import ReducedGradient
+from kernelweave.solvers.warm_start import subsample_warm_start
 
 SOLVERS: tuple[type[Solver], ...] = (
     Newton,
@@ -28,14 +27,15 @@ SOLVERS: tuple[type[Solver], ...] = (
 __all__ = [
     "SOLVERS",
     "BlockDescent",
-    "Bounds",
     "Certificate",
     "Checkpoint",
     "ColumnGeneration",
     "CuttingPlane",
     "DualAscent",
+    "Evaluation",
     "Newton",
     "OnlineBatch",
+    "OuterState",
     "Pegasos",
     "Problem",
     "Progress",
@@ -43,12 +43,12 @@ __all__ = [
     "Record",
     "ReducedGradient",
     "Result",
-    "Sample",
     "Solver",
-    "Visited",
-    "guess",
-    "verify",
-    "widened",
+    "WarmStart",
+    "certify",
+    "choose_solver",
+    "solver_with_defaults",
+    "subsample_warm_start",
 ]
 
 # Solvers of the multiclass p-norm problem live with their mathematics, and are found here too.

@@ -1,4 +1,4 @@
-"""What every outer loop shares: its two parameters, its start, and the question whether the parts fit."""
+"""What every outer loop shares: its parameters, its start, and the question whether the parts fit."""
 
 from __future__ import annotations
 
@@ -12,37 +12,29 @@ from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import GramStack
 from kernelweave.learners.protocol import Learner
-from kernelweave.solvers.problem import Ahead, Problem, Progress, Walk
-from kernelweave.solvers.result import Result, Visited
-
-TOL = 1e-4
+from kernelweave.solvers.problem import OuterState, Problem, Progress, Result, WarmStart
 
 
 @dataclass
 class Solver(Part, ABC):
     """An outer loop over the kernel weights.
 
-    Subclasses declare in ``needs`` the protocol they call on the geometry, and walk until the certificate
+    Subclasses declare in ``needs`` the protocol they call on the geometry, and iterate until the certificate
     is good enough.
     """
 
     needs: ClassVar[type] = WeightGeometry
-    uses_images: ClassVar[bool] = False
-    # False when it makes few passes over all kernels, so that they need not be held.
-    holds_all: ClassVar[bool] = True
+    uses_curvature: ClassVar[bool] = False
+    # False where kernels outside a small working set are read rarely, so that they need not be held.
+    holds_all_kernels: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 500
-    # Whether a start is looked for among some of few samples already, on a long way; to what gap, for their
-    # optimum is not that of all; whether they are asked again.
-    starts_early: ClassVar[bool] = False
-    rough: ClassVar[float] = 3e-2
-    asks_ahead: ClassVar[bool] = False
 
     tol: float | None = None
     max_iter: int | None = None
 
     @abstractmethod
-    def walk(self, walk: Walk, eta: Vector) -> str | None:
-        """Move from eta until the walk is finished; return why it stopped if it gave up earlier."""
+    def iterate(self, state: OuterState, eta: Vector) -> str | None:
+        """Move from eta until the state is finished; return why it stopped if it gave up earlier."""
 
     def solve(
         self,
@@ -52,53 +44,33 @@ class Solver(Part, ABC):
         geometry: WeightGeometry,
         *,
         weight: Vector | None = None,
-        start: Vector | None = None,
-        warm: AnyArray | None = None,
+        start: WarmStart | None = None,
         progress: Progress | None = None,
     ) -> Result:
-        """Solve the saddle point to the relative gap ``tol``, from the weights ``start`` if given."""
-        problem = Problem(bank, y, learner, geometry, weight)
-        return self.run(problem, start=start, warm=warm, progress=progress)
+        """Solve the saddle point to the relative gap ``tol``."""
+        return self.run(Problem(bank, y, learner, geometry, weight), start, progress)
 
     def run(
-        self,
-        problem: Problem,
-        *,
-        start: Vector | None = None,
-        warm: AnyArray | None = None,
-        progress: Progress | None = None,
-        ahead: Ahead | None = None,
-        known: Visited | None = None,
+        self, problem: Problem, start: WarmStart | None = None, progress: Progress | None = None
     ) -> Result:
-        """Solve a problem, from the weights ``start`` and the coefficients ``warm`` if given.
-
-        ``ahead`` is a smaller problem like it, which some solvers ask where a step will lead; ``known`` is a
-        point of the same problem under another geometry, whose machine is not solved again.
-        """
+        """Solve a problem from a warm start, or the geometry's own; Ctrl-C keeps the best so far."""
         require(self, problem.geometry)
-        walk = Walk(
-            problem,
-            TOL if self.tol is None else self.tol,
-            self.default_max_iter if self.max_iter is None else self.max_iter,
-            progress,
-            self.uses_images,
-            warm,
-            ahead,
-            known,
-        )
+        tol = 1e-4 if self.tol is None else self.tol
+        max_iter = self.default_max_iter if self.max_iter is None else self.max_iter
+        state = OuterState(problem, tol, max_iter, progress, self.uses_curvature, start)
+        eta = problem.geometry.start(problem.bank.n_kernels) if start is None else start.eta
         try:
-            eta = problem.geometry.start(problem.bank.n_kernels) if start is None else start
-            stopped = self.walk(walk, eta)
+            stopped = self.iterate(state, eta)
         except KeyboardInterrupt:
-            if walk.best is None:  # nothing to hand back yet
+            if state.best is None:  # nothing to return yet
                 raise
             stopped = "interrupted"
-        return walk.result(stopped)
+        return state.result(stopped)
 
 
 def accepts(solver: type[Solver] | Solver, geometry: WeightGeometry) -> bool:
     """Return whether the geometry has every verb the solver calls."""
-    return issubclass(type(geometry), solver.needs)  # which Python remembers, other than isinstance
+    return isinstance(geometry, solver.needs)
 
 
 def require(solver: Solver, geometry: WeightGeometry) -> None:

@@ -1,12 +1,34 @@
-"""Two-sided bounds of the optimum: what every convex fit ends with."""
+r"""The certificate: lower ≤ optimum ≤ upper, how both bounds are drawn, and what rounding adds to them.
+
+The problem is a saddle point, the minimum over weights eta of the maximum over dual points α of
+
+    g(α) − Σ_m eta_m h_m(α) + r(eta),    h_m(α) = ½ v'K_m v,  v = α∘y
+
+- Upper bound: at fixed weights the learner's primal value r(eta) + ½ v'K(eta)v + loss is attained.
+- Lower bound: at a fixed dual point the best weights leave g(α) − Ω*(h(α)), Ω* the geometry's conjugate.
+  g is concave and h convex in α, so mixtures of dual points prove at least the mixture of their values.
+
+Two kinds of rounding are allowed for. Arithmetic in double precision is bounded by its usual size, in every
+evaluation (`Machine.rounding`). Storage in float32 is bounded by its worst case, entry by entry, once at the
+end (`certify`); where that leaves the gap open, the kernels are read once more as they were given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from scipy.optimize import minimize_scalar
+
+from kernelweave._typing import AnyArray, Vector
+from kernelweave.geometry.protocol import WeightGeometry
+from kernelweave.gram.protocol import GramStack
+from kernelweave.learners.machine import Machine
+
+if TYPE_CHECKING:
+    from kernelweave.solvers.problem import Problem, Result
 
 
 @dataclass(frozen=True)
@@ -44,3 +66,147 @@ class Certificate:
             return float("inf")
         scale = max(abs(self.upper), abs(self.lower))
         return self.gap / scale if scale > 0.0 and np.isfinite(scale) else float(self.gap > 0.0)
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """Coefficients v = α∘y with g(α), and energies that h(α) does not exceed.
+
+    The energies of a mixture are mixed too. That bounds those of the mixed coefficients only for kernels
+    without negative eigenvalues, which storing in float32 may have given them.
+    """
+
+    coef: AnyArray
+    g: float
+    h: Vector
+    is_mixture: bool = False
+
+    def mixed_with(self, other: DualPoint, share: float) -> DualPoint:
+        """Return the mixture with that share of the other point."""
+        return DualPoint(
+            (1.0 - share) * self.coef + share * other.coef,
+            (1.0 - share) * self.g + share * other.g,
+            (1.0 - share) * self.h + share * other.h,
+            is_mixture=True,
+        )
+
+    def value(self, geometry: WeightGeometry) -> float:
+        """Return the lower bound g − Ω*(h) that the point proves."""
+        return self.g - geometry.conjugate(self.h)
+
+
+class LowerBound:
+    """The best lower bound over mixtures of all dual points evaluated so far.
+
+    A new point that is better alone replaces the mixture; otherwise one line search finds its best share in
+    it. That matters where the coefficients are not unique and no single point closes the gap.
+    """
+
+    def __init__(self, geometry: WeightGeometry) -> None:
+        self._geometry = geometry
+        self.point: DualPoint | None = None
+        self.value = -np.inf
+
+    def add(self, new: DualPoint) -> None:
+        """Take a dual point into account."""
+        alone = new.value(self._geometry)
+        if self.point is None or alone > self.value:
+            self.point, self.value = new, alone
+            return
+        old = self.point
+
+        def minus_bound(share: float) -> float:
+            h = (1.0 - share) * old.h + share * new.h
+            return self._geometry.conjugate(h) - (1.0 - share) * old.g - share * new.g
+
+        best = minimize_scalar(minus_bound, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-4})
+        if -best.fun > self.value:
+            self.point, self.value = old.mixed_with(new, float(best.x)), -float(best.fun)
+
+
+def certify(problem: Problem, result: Result, exact: Callable[[], GramStack], tol: float) -> Result:
+    """Return a result on stored kernels with the certificate of the kernels as they were given.
+
+    The bounds of the stored kernels are widened by what rounding can have done to them. Where that leaves
+    the relative gap above ``tol``, the bounds are drawn again from ``exact()``, the kernels as given; no
+    problem is solved again. The certificate replaces that of the last record in the history.
+    """
+    lower = _lower_bound(problem, problem.bank, result.proof, remeasure=result.proof.is_mixture)
+    machine, upper = _upper_bound(problem, problem.bank, result)
+    if not _is_closed(upper, lower, tol):
+        grams = exact()
+        machine, upper = _upper_bound(problem, grams, result)
+        if not _is_closed(upper, lower, tol):
+            lower = max(lower, _lower_bound(problem, grams, result.proof, remeasure=True))
+    certificate = Certificate(upper, min(lower, upper))
+    stopped = result.stopped
+    if certificate.relative_gap <= tol:
+        stopped = "converged"
+    elif stopped == "converged":
+        stopped = "rounding"
+    history = (*result.history[:-1], replace(result.history[-1], certificate=certificate))
+    return replace(result, machine=machine, certificate=certificate, stopped=stopped, history=history)
+
+
+def _is_closed(upper: float, lower: float, tol: float) -> bool:
+    return Certificate(upper, min(lower, upper)).relative_gap <= tol
+
+
+def _lower_bound(problem: Problem, grams: GramStack, point: DualPoint, *, remeasure: bool) -> float:
+    """Return g − Ω*(h) with energies as large as those of the kernels as given may be."""
+    errors, h = grams.energy_errors(point.coef), point.h
+    if not np.isfinite(errors).all():
+        return -np.inf
+    if remeasure:
+        weightless = np.zeros_like(point.coef)  # g needs no decision values
+        machine = problem.learner.measure(weightless, point.coef, problem.y, problem.weight)
+        h = grams.energies(point.coef) + machine.energy_slack(grams.errors)
+    return float(point.g - problem.geometry.conjugate(h + errors))
+
+
+def _upper_bound(problem: Problem, grams: GramStack, result: Result) -> tuple[Machine, float]:
+    """Return the primal value at the result's weights, whatever rounding did, and the solution it is of."""
+    eta, coef = result.eta, result.machine.coef
+    f, error = grams.matvec_with_error(eta, coef)
+    if not np.isfinite(f).all() or not np.isfinite(error).all():
+        return result.machine, np.inf
+    machine, primal = robust_primal(problem, f, error, coef)
+    return machine, problem.geometry.value(eta) + primal + machine.rounding(eta, grams.errors)
+
+
+def robust_primal(problem: Problem, f: AnyArray, error: AnyArray, coef: AnyArray) -> tuple[Machine, float]:
+    """Return the best multiple of the coefficients if K v is f up to ``error``, and its value at worst.
+
+    Where the loss falls with the margin y f, the worst case is that every margin is as small as it may be.
+    Slightly larger coefficients are tried too: they raise ½ v'Kv, but samples on the margin need not pay for
+    their error, which is the lesser evil where the price C of a violation is high.
+    """
+    p = problem
+    if not getattr(p.learner, "falls_with_margin", False):
+        machine = p.learner.measure(f, coef, p.y, p.weight)
+        return machine, machine.primal + machine.growth(error)
+    quadratic = float(np.vdot(coef, f) + np.vdot(np.abs(coef), error))
+    smallest = f - error * p.y
+
+    def at(scale: float) -> tuple[float, Machine]:
+        machine = p.learner.measure(scale * smallest, scale * coef, p.y, p.weight)
+        return 0.5 * scale**2 * quadratic + machine.loss, machine
+
+    # By how far margins may be too small: the rounding of support vectors, and what the solver left open.
+    used = error[coef != 0.0]
+    largest = float(used.max(initial=0.0))
+    shortfall = _margin_shortfall(at(1.0)[1], smallest, p.y)
+    shares = {0.0, float(np.median(used)) if used.size else 0.0}
+    shares |= {largest + part * shortfall for part in (0.0, 0.5, 1.0)}
+    scales = [1.0 / (1.0 - share) for share in shares if share < 0.1]
+    (primal, worst), scale = min(((at(scale), scale) for scale in scales), key=lambda found: found[0][0])
+    machine = p.learner.measure(scale * f, scale * coef, p.y, p.weight)
+    # The intercept is that of the worst case: the best one for f may do worse on the kernels as given.
+    return replace(machine, intercept=worst.intercept, margin=worst.margin, scale=worst.scale), primal
+
+
+def _margin_shortfall(machine: Machine, f: AnyArray, y: AnyArray) -> float:
+    """Return how far inside the margin samples lie whose coefficients are free, so that they belong on it."""
+    below = np.atleast_2d((machine.margin - y * (f + machine.intercept)).T)
+    free = [column[program.free(v)] for column, (program, v) in zip(below, machine.parts, strict=True)]
+    return max(float(column.max(initial=0.0)) for column in free)

@@ -8,20 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Vector
-from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
+from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.protocol import Restricts
-from kernelweave.gram.protocol import Subsets
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.newton import Newton
-from kernelweave.solvers.problem import Walk
-from kernelweave.solvers.result import Point
-
-# Kernels that are let in at a time.
-BATCH = 50
-# A working set beyond this size lets go of the kernels it does not use.
-LARGE = 200
-# The working set is solved to this share of the gap that is open over all kernels.
-SHARE = 0.2
+from kernelweave.solvers.problem import Evaluation, OuterState, Problem, WarmStart
 
 
 @dataclass
@@ -39,7 +30,7 @@ class ColumnGeneration(Solver):
     tol : float or None, default=None
         Relative duality gap to stop at; None means 1e-4, or the estimator's.
     max_iter : int or None, default=None
-        Most machines to solve.
+        Most inner solves.
 
     Notes
     -----
@@ -57,54 +48,48 @@ class ColumnGeneration(Solver):
     """
 
     needs: ClassVar[type] = Restricts
-    holds_all: ClassVar[bool] = False
-    default_max_iter: ClassVar[int] = 500
+    holds_all_kernels: ClassVar[bool] = False
+    # Kernels that enter at a time, and the size beyond which a working set drops those it does not use.
+    batch: ClassVar[int] = 50
+    large: ClassVar[int] = 200
 
-    def walk(self, walk: Walk, eta: Vector) -> str | None:
-        problem, geometry = walk.problem, walk.problem.geometry
+    def iterate(self, state: OuterState, eta: Vector) -> str | None:
+        problem, geometry = state.problem, state.problem.geometry
         assert isinstance(geometry, Restricts)
-        if not isinstance(problem.bank, Subsets):
-            raise IncompatiblePartsError(
-                f"ColumnGeneration takes kernels out of their storage one by one, which "
-                f"{type(problem.bank).__name__} does not offer; use Newton()."
-            )
         n_kernels = problem.bank.n_kernels
         inner = replace(problem, geometry=geometry.restricted(n_kernels))
-        point = walk.visit(eta)
+        point = state.evaluate(eta)
         h = point.h
         working = np.flatnonzero(eta) if np.count_nonzero(eta) < n_kernels else np.array([], dtype=np.intp)
-        while not walk.finished:
-            working = _grown(working, h, BATCH + geometry.fewest(n_kernels))
+        while not state.finished:
+            working = _grown(working, h, self.batch + geometry.fewest(n_kernels))
             bank = problem.bank.subset(working)
-            start = point.eta[working]
-            solver = Newton(tol=_tolerance(walk), max_iter=walk.left)
+            solver = Newton(tol=_tolerance(state), max_iter=state.n_left)
             try:
-                result = solver.run(
-                    replace(inner, bank=bank),
-                    start=start if np.isfinite(inner.geometry.value(start)) else None,
-                    warm=point.machine.coef,
-                )
+                result = solver.run(replace(inner, bank=bank), _start(inner, point, working))
             except IndefiniteKernelError as error:  # it counts within the working set
                 raise IndefiniteKernelError(int(working[error.index]), error.energy) from None
-            walk.note(result)
+            state.add_history(result)
             weights = np.zeros(n_kernels)
             weights[working] = result.eta
-            before = walk.certificate.gap
-            point, h = _evaluated(walk, weights, result.proof.coef)
-            if walk.certificate.gap >= before and result.stopped != "converged":
+            before = state.certificate.gap
+            point, h = _evaluated(state, weights, result.proof.coef)
+            if state.certificate.gap >= before and result.stopped != "converged":
                 return "stalled"
-            if working.size > LARGE:  # forget only then: what leaves too early comes back, and may go round
+            if (
+                working.size > self.large
+            ):  # forget only then: what leaves too early comes back, and may go round
                 working = working[result.eta > 0.0]
         return None
 
 
-def _evaluated(walk: Walk, eta: Vector, proof: AnyArray) -> tuple[Point, Vector]:
+def _evaluated(state: OuterState, eta: Vector, proof: AnyArray) -> tuple[Evaluation, Vector]:
     """Return the point over all kernels, and the energies that tell which of them should enter."""
-    point = walk.visit(eta)
-    if walk.finished or np.array_equal(proof, point.machine.coef):
+    point = state.evaluate(eta)
+    if state.finished or np.array_equal(proof, point.machine.coef):
         return point, point.h
     # At a kink the coefficients are not unique, and only their mixture closes the gap.
-    return point, walk.prove(proof)
+    return point, state.add_dual_coef(proof)
 
 
 def _grown(working: Indices, h: Vector, many: int) -> Indices:
@@ -116,5 +101,14 @@ def _grown(working: Indices, h: Vector, many: int) -> Indices:
     return np.asarray(np.sort(np.concatenate([working, entering])))
 
 
-def _tolerance(walk: Walk) -> float:
-    return float(max(0.5 * walk.tol, min(SHARE * walk.certificate.relative_gap, 1e-2)))
+def _start(inner: Problem, point: Evaluation, working: Indices) -> WarmStart:
+    """Return the weights of the working set if they are feasible by themselves, else the geometry's start."""
+    eta = point.eta[working]
+    if not np.isfinite(inner.geometry.value(eta)):
+        eta = inner.geometry.start(working.size)
+    return WarmStart(eta, point.machine.coef)
+
+
+def _tolerance(state: OuterState) -> float:
+    """Return the gap to solve the working set to: a fifth of the one that is open over all kernels."""
+    return float(max(0.5 * state.tol, min(0.2 * state.certificate.relative_gap, 1e-2)))

@@ -11,11 +11,8 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry.protocol import Polyhedral, WeightGeometry
 from kernelweave.solvers.base import Solver
-from kernelweave.solvers.bounds import DualPoint
-from kernelweave.solvers.problem import Walk
-
-# HiGHS stops at 1e-7 by itself, which is not enough for gaps of 1e-6.
-EXACT = 1e-10
+from kernelweave.solvers.certificate import DualPoint
+from kernelweave.solvers.problem import OuterState
 
 
 @dataclass
@@ -31,7 +28,7 @@ class CuttingPlane(Solver):
     tol : float or None, default=None
         Relative duality gap to stop at; None means 1e-4, or the estimator's.
     max_iter : int or None, default=None
-        Most machines to solve.
+        Most inner solves.
 
     Notes
     -----
@@ -53,25 +50,25 @@ class CuttingPlane(Solver):
 
     default_max_iter: ClassVar[int] = 1000
 
-    def walk(self, walk: Walk, eta: Vector) -> str | None:
-        geometry = walk.problem.geometry
+    def iterate(self, state: OuterState, eta: Vector) -> str | None:
+        geometry = state.problem.geometry
         seen: list[DualPoint] = []
         mixture = np.zeros(0)
-        point = walk.visit(eta)
-        while not walk.finished:
-            seen.append(DualPoint(point.machine.coef, point.machine.linear, point.ceiling))
+        point = state.evaluate(eta)
+        while not state.finished:
+            seen.append(DualPoint(point.machine.coef, point.machine.linear, point.h_upper))
             g, H = np.array([p.g for p in seen]), np.array([p.h for p in seen])
             if isinstance(geometry, Polyhedral):
                 eta, mixture = _linear_master(g, H, geometry.linear_bounds(eta.size))
             else:
                 eta, mixture = _round_master(g, H, geometry, mixture)
             coef = np.tensordot(mixture, np.array([p.coef for p in seen]), axes=1)
-            walk.bound(DualPoint(coef, float(mixture @ g), mixture @ H))
-            if walk.finished:
+            state.add_dual_point(DualPoint(coef, float(mixture @ g), mixture @ H, is_mixture=True))
+            if state.finished:
                 break
-            if np.array_equal(eta, point.eta) and point.machine.relative_gap <= 0.1 * walk.tol:
+            if np.array_equal(eta, point.eta) and point.machine.relative_gap <= 0.1 * state.tol:
                 return "stalled"  # nothing new would be learnt
-            point = walk.visit(eta)
+            point = state.evaluate(eta)
         return None
 
 
@@ -89,7 +86,8 @@ def _linear_master(g: Vector, H: Matrix, bounds: list[tuple[float, float]]) -> t
         b_eq=[1.0],
         bounds=[*bounds, (None, None)],
         method="highs",
-        options={"primal_feasibility_tolerance": EXACT, "dual_feasibility_tolerance": EXACT},
+        # HiGHS stops at 1e-7 by itself, which is not enough for gaps of 1e-6.
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if solution.x is None:
         raise RuntimeError(f"The master problem of the cutting plane was not solved: {solution.message}")

@@ -1,11 +1,11 @@
-"""One evaluation of the saddle point: combine, solve, measure, bound."""
+"""The saddle point, an evaluation of it, and the state that every outer loop keeps."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,20 +13,10 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.fenchel import fenchel_young_gap
 from kernelweave.geometry.protocol import WeightGeometry
-from kernelweave.gram.protocol import GramStack, images_at
+from kernelweave.gram.protocol import GramStack
 from kernelweave.learners.machine import Machine
 from kernelweave.learners.protocol import Learner
-from kernelweave.solvers.bounds import DualPoint, LowerBound
-from kernelweave.solvers.certificate import Certificate
-from kernelweave.solvers.result import Point, Record, Result, Visited
-
-Progress = Callable[[Record], None]
-# Machines are solved to this part of the gap still open: what they leave adds to it, and passes cost more.
-# With a smaller problem ahead the next step closes more of it.
-INNER, INNER_AHEAD, LOOSEST = 0.02, 0.005, 2e-3
-# A negative energy counts when it exceeds this share of what entries of the kernel's size could add up to:
-# far above the rounding of double arithmetic, and of storing in float32.
-INDEFINITE, INDEFINITE_ROUNDED = 1e-9, 5e-7
+from kernelweave.solvers.certificate import Certificate, DualPoint, LowerBound
 
 
 @dataclass(frozen=True)
@@ -40,16 +30,111 @@ class Problem:
     weight: Vector | None = None
 
 
-class Ahead(Protocol):
-    """A smaller problem like the one at hand, whose machines cost little."""
+@dataclass(frozen=True)
+class Evaluation:
+    """The learner's solution at given weights, its energies h, and the objective ``upper`` it attains.
 
-    def energies(self, eta: Vector) -> Vector | None:
-        """Return the energies of its machine at these weights, or None where there is none."""
-        ...
+    Both bounds allow for the rounding of arithmetic: ``upper`` contains the ``rounding_allowance``, and
+    ``h_upper``, from which lower bounds are drawn, is h plus its own.
+    """
+
+    eta: Vector
+    machine: Machine = field(repr=False)
+    h: Vector
+    h_upper: Vector
+    matvecs: AnyArray | None = field(repr=False)  # K_m v, where the solver asks for them
+    rounding_allowance: float
+    upper: float
 
 
-class Walk:
-    """The record of a solver's walk: evaluates points, keeps the best one, both bounds and the history."""
+@dataclass(frozen=True)
+class Record:
+    """The state after one evaluation: bounds so far, seconds since the start, number of weights in use.
+
+    The bounds are those of the kernels as stored: with float32 they may differ from the originals' in the
+    last digits. The certificate of a fitted estimator, and its last record, speak of the kernels as given.
+    ``solved`` is False for an evaluation that was known from a similar problem.
+    """
+
+    certificate: Certificate
+    seconds: float
+    n_active: int
+    solved: bool = True
+
+
+Progress = Callable[[Record], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Weights, the learner's solution at them, and the certificate that holds for both.
+
+    ``proof`` is the dual point whose value is the certificate's lower bound: a mixture of those of all
+    evaluations, each of which has a record in ``history``. ``evaluation`` is the one at the best weights.
+    """
+
+    eta: Vector
+    machine: Machine
+    certificate: Certificate
+    proof: DualPoint = field(repr=False)
+    history: tuple[Record, ...] = field(repr=False)
+    stopped: str
+    evaluation: Evaluation | None = field(default=None, repr=False)
+
+    @property
+    def n_iter(self) -> int:
+        """How many times the learner was solved."""
+        return sum(record.solved for record in self.history)
+
+    def followed_by(self, later: Result) -> Result:
+        """Return a result that goes on where this one stopped, with the history of both."""
+        seconds = self.history[-1].seconds
+        records = tuple(replace(record, seconds=seconds + record.seconds) for record in later.history)
+        return replace(later, history=self.history + records)
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Where to start: weights, which need not lie in the set, and coefficients for the first inner solve.
+
+    ``evaluation`` is what is known at these weights if they solve ``problem``: where the new problem differs
+    in its geometry alone, the learner is not solved again there.
+    """
+
+    eta: Vector
+    coef: AnyArray | None = None
+    evaluation: Evaluation | None = field(default=None, repr=False)
+    problem: Problem | None = field(default=None, repr=False)
+
+    def known_evaluation(self, problem: Problem) -> Evaluation | None:
+        """Return the evaluation if it holds for this problem as well, and was solved well enough."""
+        known, other = self.evaluation, self.problem
+        if known is None or other is None or known.machine.relative_gap > 1e-4:
+            return None
+        same_data = other.bank is problem.bank and other.y is problem.y and other.weight is problem.weight
+        return known if same_data and _same_but_tol(other.learner, problem.learner) else None
+
+
+def _same_but_tol(one: Any, other: Any) -> bool:
+    """Tell whether two learners state the same problem, be it to other tolerances."""
+    if type(one) is not type(other) or not is_dataclass(one):
+        return bool(np.array_equal(one, other))
+    names = {part.name for part in fields(one)} - {"tol"}
+    return all(_same_but_tol(getattr(one, name), getattr(other, name)) for name in names)
+
+
+class OuterState:
+    """What every outer loop keeps: evaluates weights, remembers the best, both bounds and the history.
+
+    Parameters
+    ----------
+    problem : the problem.
+    tol : relative duality gap to stop at.
+    max_iter : most inner solves.
+    progress : called with every record.
+    keep_matvecs : whether evaluations hold the products K_m v, which curvature needs.
+    start : coefficients for the first inner solve, and what is known of the first weights.
+    """
 
     def __init__(
         self,
@@ -57,22 +142,22 @@ class Walk:
         tol: float,
         max_iter: int,
         progress: Progress | None = None,
-        images: bool = False,
-        warm: AnyArray | None = None,
-        ahead: Ahead | None = None,
-        known: Visited | None = None,
+        keep_matvecs: bool = False,
+        start: WarmStart | None = None,
     ) -> None:
         problem.geometry.check(problem.bank.n_kernels)
-        self.problem, self.tol, self.max_iter, self.ahead = problem, tol, max_iter, ahead
+        self.problem, self.tol, self.max_iter = problem, tol, max_iter
         self.history: list[Record] = []
-        self.best: Point | None = None
+        self.best: Evaluation | None = None
         self._lower = LowerBound(problem.geometry)
-        self._progress, self._images = progress, images
-        self._coef = warm
-        self._known = known
-        self._matrix: AnyArray | None = None
-        self._matrix_at: Vector | None = None
-        self._start = time.perf_counter()
+        self._progress, self._keep_matvecs = progress, keep_matvecs
+        self._coef = None if start is None else start.coef
+        self._known = None if start is None else start.known_evaluation(problem)
+        self._matrix: AnyArray | None = None  # K(eta) at the weights _matrix_eta
+        self._matrix_eta: Vector | None = None
+        self._began = time.perf_counter()
+
+    # -- bounds and the stopping rule
 
     @property
     def certificate(self) -> Certificate:
@@ -82,122 +167,127 @@ class Walk:
 
     @property
     def finished(self) -> bool:
+        """Whether the gap is closed, the budget is used up, or only rounding is left of the gap."""
         closed = self.certificate.relative_gap <= self.tol
         return closed or self._n_solved >= self.max_iter or self._only_rounding_is_left
 
     @property
     def _only_rounding_is_left(self) -> bool:
-        """Whether the gap would be closed but for the slack that pays for rounding in storage."""
+        """Whether the gap would be closed but for the allowances that pay for rounding."""
         if self.best is None:
             return False
-        point, geometry = self.best, self.problem.geometry
-        rounding = point.slack + geometry.conjugate(point.ceiling) - geometry.conjugate(point.h)
-        if rounding < 0.5 * self.tol * abs(point.upper):  # then it is not what keeps an open gap open
+        best, geometry = self.best, self.problem.geometry
+        rounding = best.rounding_allowance + geometry.conjugate(best.h_upper) - geometry.conjugate(best.h)
+        if rounding < 0.5 * self.tol * abs(best.upper):  # then it is not what keeps an open gap open
             return False
-        weights = fenchel_young_gap(geometry, point.eta, point.h)
-        return weights + point.machine.gap <= max(0.2 * self.tol * abs(point.upper), 0.25 * rounding)
+        without = fenchel_young_gap(geometry, best.eta, best.h) + best.machine.gap
+        return without <= max(0.2 * self.tol * abs(best.upper), 0.25 * rounding)
 
     @property
-    def left(self) -> int:
-        """How many more machines may be solved."""
+    def n_left(self) -> int:
+        """How many more inner solves are allowed."""
         return max(1, self.max_iter - self._n_solved)
 
     @property
     def _n_solved(self) -> int:
         return sum(record.solved for record in self.history)
 
-    def note(self, part: Result) -> None:
-        """Count the machines that a part of the problem took, and go on from its coefficients."""
+    def inner_tol(self) -> float:
+        """Return the relative gap to ask of the learner.
+
+        A small part of the gap still open, to which it adds; passes over the kernels cost more than a
+        tighter solve.
+        """
+        open_gap = self.certificate.relative_gap if self.best is not None else 1.0
+        return float(np.clip(0.02 * open_gap, 0.1 * self.tol, 2e-3))
+
+    # -- evaluating weights
+
+    def combined(self, eta: Vector) -> AnyArray:
+        """Return K(eta). Only the last one is kept: it is the largest array of a solver."""
+        if self._matrix is None or self._matrix_eta is None or not np.array_equal(self._matrix_eta, eta):
+            self._matrix_eta = None  # while it is overwritten
+            self._matrix = self.problem.bank.combine(eta, self._matrix)
+            self._matrix_eta = eta
+        return self._matrix
+
+    def evaluate(self, eta: Vector, inner_tol: float | None = None) -> Evaluation:
+        """Solve the learner at eta, measure the energies, and update both bounds."""
+        known, self._known = self._known, None
+        if known is not None and inner_tol is None and np.array_equal(known.eta, eta):
+            self._coef = known.machine.coef
+            value = self.problem.geometry.value(eta)
+            upper = value + known.machine.primal + known.rounding_allowance
+            return self._update_bounds(replace(known, upper=upper), solved=False)
+        p = self.problem
+        machine = p.learner.solve(
+            self.combined(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol()
+        )
+        self._coef = machine.coef
+        matvecs = p.bank.matvecs(machine.coef, machine.hessian_support) if self._keep_matvecs else None
+        h = p.bank.energies(machine.coef) if matvecs is None else energies_of(machine.coef, matvecs)
+        h_upper = h + machine.energy_slack(p.bank.errors)
+        _require_psd(p.bank, machine, h_upper)
+        allowance = machine.rounding(eta, p.bank.errors)
+        upper = p.geometry.value(eta) + machine.primal + allowance
+        return self._update_bounds(Evaluation(eta, machine, h, h_upper, matvecs, allowance, upper))
+
+    def _update_bounds(self, new: Evaluation, solved: bool = True) -> Evaluation:
+        self._lower.add(DualPoint(new.machine.coef, new.machine.linear, new.h_upper))
+        if self.best is None or new.upper < self.best.upper:
+            self.best = new
+        self._report(int(np.count_nonzero(new.eta)), solved)
+        return new
+
+    def add_dual_point(self, point: DualPoint) -> None:
+        """Take a mixture of dual points into account."""
+        self._lower.add(point)
+
+    def add_dual_coef(self, coef: AnyArray) -> Vector:
+        """Take other coefficients than those of an evaluation into account; return their energies."""
+        p = self.problem
+        h = p.bank.energies(coef)
+        machine = p.learner.measure(np.zeros_like(coef), coef, p.y, p.weight)
+        self._lower.add(DualPoint(coef, machine.linear, h + machine.energy_slack(p.bank.errors)))
+        return h
+
+    def add_history(self, part: Result) -> None:
+        """Count the inner solves that a part of the problem took, and go on from its coefficients."""
         for record in part.history:
             self._report(record.n_active, record.solved)
         self._coef = part.machine.coef
 
-    def inner_tol(self) -> float:
-        """Return the relative gap to ask of the machine: a small part of what is still open, never loose."""
-        open_gap = self.certificate.relative_gap if self.best is not None else 1.0
-        share = INNER if self.ahead is None else INNER_AHEAD
-        return float(np.clip(share * open_gap, 0.1 * self.tol, LOOSEST))
-
-    def matrix(self, eta: Vector) -> AnyArray:
-        """Return K(eta). Only the last one is kept: it is the largest thing a walk holds."""
-        if self._matrix is None or self._matrix_at is None or not np.array_equal(self._matrix_at, eta):
-            self._matrix_at = None  # while it is overwritten
-            self._matrix = self.problem.bank.combine(eta, self._matrix)
-            self._matrix_at = eta
-        return self._matrix
-
-    def visit(self, eta: Vector, inner_tol: float | None = None) -> Point:
-        """Solve the machine at eta and account for it."""
-        known, self._known = self._known, None
-        if known is not None and inner_tol is None and np.array_equal(known.point.eta, eta):
-            self._coef = known.point.machine.coef
-            return self._account(known.point, solved=False)
-        p = self.problem
-        machine = p.learner.solve(self.matrix(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
-        self._coef = machine.coef
-        images = images_at(p.bank, machine.coef, machine.sees) if self._images else None
-        h = p.bank.energies(machine.coef) if images is None else energies(machine.coef, images)
-        ceiling = h + machine.energy_slack(p.bank.errors)
-        _require_psd(p.bank, machine, ceiling)
-        slack = machine.rounding(eta, p.bank.errors)
-        return self._account(Point(eta, machine, h, images, np.inf, slack, ceiling))
-
-    def _account(self, measured: Point, solved: bool = True) -> Point:
-        """Draw the bounds that a point proves under this geometry."""
-        machine, eta = measured.machine, measured.eta
-        upper = self.problem.geometry.value(eta) + machine.primal + measured.slack
-        point = replace(measured, upper=upper)
-        self._lower.add(DualPoint(machine.coef, machine.linear, point.ceiling))
-        if self.best is None or point.upper < self.best.upper:
-            self.best = point
-        self._report(int(np.count_nonzero(eta)), solved)
-        return point
-
     def _report(self, n_active: int, solved: bool) -> None:
-        record = Record(self.certificate, time.perf_counter() - self._start, n_active, solved)
+        record = Record(self.certificate, time.perf_counter() - self._began, n_active, solved)
         self.history.append(record)
         if self._progress is not None:
             self._progress(record)
 
-    def bound(self, point: DualPoint) -> None:
-        """Take a mixture of the dual points visited into account."""
-        self._lower.add(point)
-
-    def prove(self, coef: AnyArray) -> Vector:
-        """Bound the optimum by other coefficients than those of a machine; return their energies."""
-        p = self.problem
-        h = p.bank.energies(coef)
-        machine = p.learner.measure(np.zeros_like(coef), coef, p.y, p.weight)
-        self.bound(DualPoint(coef, machine.linear, h + machine.energy_slack(p.bank.errors)))
-        return h
-
     def result(self, stopped: str | None = None) -> Result:
-        assert self.best is not None
+        """Return the best weights; ``stopped`` says why a solver gave up before it was finished."""
+        best, proof = self.best, self._lower.point
+        assert best is not None
+        assert proof is not None
         if self.certificate.relative_gap <= self.tol:
-            reason = "converged"
-        else:
-            reason = stopped or ("rounding" if self._only_rounding_is_left else "max_iter")
-        assert self._lower.point is not None
-        return Result(
-            self.best.eta,
-            self.best.machine,
-            self.certificate,
-            self._lower.point,
-            tuple(self.history),
-            reason,
-            Visited(self.best),
-        )
+            stopped = "converged"
+        elif stopped is None:
+            stopped = "rounding" if self._only_rounding_is_left else "max_iter"
+        return Result(best.eta, best.machine, self.certificate, proof, tuple(self.history), stopped, best)
 
 
-def energies(coef: AnyArray, images: AnyArray) -> Vector:
-    """Return ½ tr(V'K_mV) for every m, given the images K_m V."""
-    return np.asarray(0.5 * images.reshape(images.shape[0], -1) @ coef.ravel())
+def energies_of(coef: AnyArray, matvecs: AnyArray) -> Vector:
+    """Return ½ tr(V'K_mV) for every m, given the products K_m V."""
+    return np.asarray(0.5 * matvecs.reshape(matvecs.shape[0], -1) @ coef.ravel())
 
 
-def _require_psd(bank: GramStack, machine: Machine, ceiling: Vector) -> None:
-    """Raise when an energy is negative beyond rounding: |v'Kv| can reach ||v||_1² times the largest entry."""
-    reach = 0.5 * float(np.abs(machine.coef).sum(axis=0).max()) ** 2 * bank.sizes
-    allowed = (INDEFINITE_ROUNDED if bank.is_rounded else INDEFINITE) * reach
-    worst = int(np.argmin(ceiling + allowed))
-    if ceiling[worst] < -allowed[worst]:
-        raise IndefiniteKernelError(worst, float(ceiling[worst]))
+def _require_psd(grams: GramStack, machine: Machine, h_upper: Vector) -> None:
+    """Raise where an energy is negative beyond rounding: the kernel is not positive semidefinite.
+
+    |v'Kv| can reach ||v||_1² times the largest entry; the shares of it allowed here are far above the
+    rounding of double arithmetic, and of storing in float32.
+    """
+    share = 5e-7 if grams.is_rounded else 1e-9
+    allowed = share * 0.5 * float(np.abs(machine.coef).sum(axis=0).max()) ** 2 * grams.sizes
+    worst = int(np.argmin(h_upper + allowed))
+    if h_upper[worst] < -allowed[worst]:
+        raise IndefiniteKernelError(worst, float(h_upper[worst]))

@@ -1,0 +1,127 @@
+// The steps of passes over symmetric matrices of which one triangle is read, for every file that visits its rows.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "dispatch.hpp"
+
+namespace kernelweave {
+namespace {
+
+constexpr std::size_t kChunk = 1024;  // entries of one accumulator: well within a 32 KB first-level cache
+constexpr std::size_t kTogether = 4;  // matrices that are added up together
+
+template <class T>
+inline double dot(const T* row, const double* v, std::size_t length) {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < length; ++j) sum += static_cast<double>(row[j]) * v[j];
+    return sum;
+}
+
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_row(const float* row, const double* v, std::size_t length) {
+    return dot(row, v, length);
+}
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_row(const double* row, const double* v, std::size_t length) {
+    return dot(row, v, length);
+}
+
+// One read of the row serves both triangles: returns row . v and adds scale * row to out.
+template <class T>
+inline double dot_and_add(const T* row, const double* v, double scale, double* KERNELWEAVE_RESTRICT out,
+                          std::size_t length) {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < length; ++j) {
+        const double k = static_cast<double>(row[j]);
+        sum += k * v[j];
+        out[j] += scale * k;
+    }
+    return sum;
+}
+
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_and_add_row(const float* row, const double* v, double scale,
+                                                           double* out, std::size_t length) {
+    return dot_and_add(row, v, scale, out, length);
+}
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_and_add_row(const double* row, const double* v, double scale,
+                                                           double* out, std::size_t length) {
+    return dot_and_add(row, v, scale, out, length);
+}
+
+// acc += sum_r weights_r rows_r over four rows: the accumulator is read and written once for all of them.
+template <class T>
+inline void add_scaled(double* KERNELWEAVE_RESTRICT acc, const T* const* rows, const double* weights,
+                       std::size_t length) {
+    const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+    const double u = weights[0], v = weights[1], w = weights[2], x = weights[3];
+    for (std::size_t j = 0; j < length; ++j) acc[j] += (u * a[j] + v * b[j]) + (w * c[j] + x * d[j]);
+}
+
+[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const float* const* rows, const double* weights,
+                                                         std::size_t length) {
+    add_scaled(acc, rows, weights, length);
+}
+[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const double* const* rows, const double* weights,
+                                                         std::size_t length) {
+    add_scaled(acc, rows, weights, length);
+}
+
+// Matrices with their weights, without those of weight zero; entries of type T are added up in double.
+template <class T>
+class WeightedSum {
+public:
+    WeightedSum(const std::vector<const T*>& matrices, const double* eta) {
+        for (std::size_t m = 0; m < matrices.size(); ++m) {
+            if (eta[m] == 0.0) continue;
+            matrices_.push_back(matrices[m]);
+            weights_.push_back(eta[m]);
+        }
+        while (matrices_.size() % kTogether != 0) {  // fill up with a matrix of weight zero
+            matrices_.push_back(matrices_.front());
+            weights_.push_back(0.0);
+        }
+    }
+
+    // acc += the sum of the entries [place, place + length) of all matrices.
+    void add(double* acc, std::size_t place, std::size_t length) const {
+        for (std::size_t m = 0; m < matrices_.size(); m += kTogether) {
+            const T* rows[kTogether];
+            for (std::size_t r = 0; r < kTogether; ++r) rows[r] = matrices_[m + r] + place;
+            add_scaled_rows(acc, rows, weights_.data() + m, length);
+        }
+    }
+
+    const std::vector<const T*>& matrices() const { return matrices_; }
+    const std::vector<double>& weights() const { return weights_; }
+
+private:
+    std::vector<const T*> matrices_;
+    std::vector<double> weights_;
+};
+
+// Add what entries [start, start + length) of row i of a symmetric matrix, up to its diagonal, contribute to V K.
+inline void add_row(const double* row, std::size_t i, std::size_t start, std::size_t length, const double* V,
+                    std::size_t n_columns, std::size_t n, double* out) {
+    const bool at_diagonal = start + length == i + 1;
+    const std::size_t below = at_diagonal ? length - 1 : length;
+    for (std::size_t c = 0; c < n_columns; ++c) {
+        const double* v = V + c * n;
+        double* product = out + c * n;
+        product[i] += dot_and_add_row(row, v + start, v[i], product + start, below);
+        if (at_diagonal) product[i] += row[below] * v[i];
+    }
+}
+
+// Rows of the lower triangle are shared out in this many shares, whatever the number of threads, so that digits do
+// not depend on it.
+constexpr std::size_t kShares = 16;
+
+inline void add_up(const std::vector<double>& parts, std::size_t size, double* out) {
+    std::fill(out, out + size, 0.0);
+    for (std::size_t share = 0; share < kShares; ++share)
+        for (std::size_t j = 0; j < size; ++j) out[j] += parts[share * size + j];
+}
+
+}  // namespace
+}  // namespace kernelweave

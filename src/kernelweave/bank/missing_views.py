@@ -1,0 +1,412 @@
+"""Kernels of samples that do not have every view: each kernel lives on the samples that have its view."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
+from kernelweave.bank.base import Bank
+from kernelweave.bank.blocks import Block, PairwiseBlock
+from kernelweave.bank.centred import CentredKernels
+from kernelweave.bank.fitted import FittedBank
+from kernelweave.bank.layout import Layout
+from kernelweave.bank.precomputed import FittedPrecomputed, PrecomputedBank, as_matrices
+from kernelweave.bank.protocol import FittedKernels
+from kernelweave.gram import BlockGrams, BlockSource
+
+
+def fit_with_missing_views(bank: Any, X: Any) -> FittedKernels:
+    """Fit a bank to samples some of whose views may be NaN throughout.
+
+    Where no sample lacks a view this is what ``bank.fit(X)`` returns. Otherwise kernels are learnt on the
+    samples that have their view and centred there: a sample without it sits at their mean.
+    """
+    if isinstance(bank, PrecomputedBank):
+        fitted = _fit_matrices(bank, X)
+    else:
+        fitted = _fit_blocks(bank, X) if isinstance(bank, Bank) else bank.fit(X)
+    return fitted.centred() if isinstance(fitted, KernelsWithMissingViews) else fitted
+
+
+def accepting_missing_views(fitted: Any) -> Any:
+    """Return kernels that read new samples some of which lack views: such a row is that of the mean."""
+    every = np.arange(len(fitted))
+    samples = np.arange(fitted.n_samples)
+    if isinstance(fitted, FittedBank):
+        reader: ViewReader = BlockReader(fitted.blocks, fitted.block_of_kernel)
+    elif isinstance(fitted, FittedPrecomputed):
+        reader = MatrixReader(every, samples, samples.size)
+    else:
+        return fitted
+    group = ViewGroup(every, samples, fitted, reader)
+    return KernelsWithMissingViews(fitted.names, fitted.view_names, samples.size, (group,))
+
+
+class ViewReader(Protocol):
+    """How a group of kernels reads samples: which of them it can see, and what of them it looks at."""
+
+    def available_in(self, X: Any) -> AnyArray:
+        """Return which rows of X have which kernels of the group, of shape (rows, kernels)."""
+
+    def take(self, X: Any, rows: Indices) -> Any:
+        """Return these rows as the fitted kernels of the group want them."""
+
+
+@dataclass(frozen=True)
+class ViewGroup:
+    """Kernels with the same gaps: ``kernels`` are their numbers, ``places`` the samples that have them."""
+
+    kernels: Indices
+    places: Indices
+    fitted: FittedKernels = field(repr=False)
+    reader: ViewReader = field(repr=False)
+
+
+@dataclass(frozen=True)
+class KernelsWithMissingViews:
+    """Kernels of samples some of which have no value for some of them.
+
+    Widths, scalings and means are learnt on the samples that have the view. Centred, a sample without it sits
+    at their mean: its rows and columns are zero.
+    """
+
+    names: tuple[str, ...]
+    view_names: tuple[str, ...]
+    n_samples: int
+    groups: tuple[ViewGroup, ...]
+    is_centred: bool = False
+
+    def given_matrices(self, n_threads: int = 1) -> list[Matrix] | None:
+        """Return the user's own matrices, which needs every sample to have all of them."""
+        return None if self._complete is None else self._complete.given_matrices(n_threads)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def _complete(self) -> FittedKernels | None:
+        """The kernels themselves, where no training sample lacks any."""
+        first = self.groups[0]
+        return first.fitted if len(self.groups) == 1 and first.places.size == self.n_samples else None
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a training sample lacks a kernel."""
+        return any(group.places.size < self.n_samples for group in self.groups)
+
+    @property
+    def available(self) -> AnyArray:
+        """Which kernels every training sample has, of shape (n, M)."""
+        found = np.zeros((self.n_samples, len(self)), dtype=bool)
+        for group in self.groups:
+            found[np.ix_(group.places, group.kernels)] = True
+        return found
+
+    def available_in(self, X: Any) -> AnyArray:
+        """Return which kernels every row of X has, of shape (rows, M); each must have one."""
+        parts = [(group.kernels, group.reader.available_in(X)) for group in self.groups]
+        found = np.zeros((parts[0][1].shape[0], len(self)), dtype=bool)
+        for kernels, seen in parts:
+            found[:, kernels] = seen
+        require_a_view(found)
+        return found
+
+    def centred(self, *, unit_trace: bool = False, n_threads: int = 1) -> KernelsWithMissingViews:
+        """Return the kernels centred on the samples that have them, and with a trace of one if asked for."""
+        groups = tuple(
+            replace(g, fitted=CentredKernels(g.fitted, unit_trace=unit_trace, n_threads=n_threads))
+            for g in self.groups
+        )
+        return replace(self, groups=groups, is_centred=True)
+
+    def grams(self) -> Iterator[Matrix]:
+        """Yield the training Gram matrices in order, zero where a sample has no view."""
+        found = {}
+        for group in self.groups:
+            inside = np.ix_(group.places, group.places)
+            for m, K in zip(group.kernels, group.fitted.grams(), strict=True):
+                found[int(m)] = np.zeros((self.n_samples, self.n_samples))
+                found[int(m)][inside] = K
+        yield from (found[m] for m in range(len(self)))
+
+    def sources(self) -> list[BlockSource]:
+        """Return the same matrices as sources that make them a few rows at a time."""
+        if self._complete is not None:
+            return self._complete.sources()
+        return [
+            ScatteredSource(source, group.kernels, group.places, self.n_samples)
+            for group in self.groups
+            for source in group.fitted.sources()
+        ]
+
+    def for_prediction(self) -> KernelsWithMissingViews:
+        """Return what new samples need, without what only training needed."""
+        groups = tuple(replace(g, fitted=g.fitted.for_prediction()) for g in self.groups)
+        return replace(self, groups=groups)
+
+    def cross(
+        self, X: Any, which: Indices | None = None, columns: Indices | None = None
+    ) -> Iterator[tuple[int, Matrix]]:
+        """Yield (m, kernel m of the rows of X against the training samples).
+
+        A row without the view is that of the mean of the samples that have it.
+        """
+        columns = np.arange(self.n_samples) if columns is None else columns
+        wanted = list(self._wanted(X, which))
+        if not all(seen.all() for *_, seen in wanted):
+            self.available_in(X)  # says if a sample has no view at all
+        for group, mine, seen in wanted:
+            place = np.full(self.n_samples, -1)
+            place[group.places] = np.arange(group.places.size)
+            inside = np.flatnonzero(place[columns] >= 0)
+            rows = np.flatnonzero(seen)
+            if rows.size == 0:
+                yield from ((int(group.kernels[k]), self._absent(group, k, seen.size, columns)) for k in mine)
+                continue
+            read = group.fitted.cross(group.reader.take(X, rows), mine, place[columns[inside]])
+            for k, K in read:
+                if rows.size == seen.size and inside.size == columns.size:
+                    yield int(group.kernels[k]), K
+                    continue
+                full = np.zeros((seen.size, columns.size))
+                if rows.size < seen.size:
+                    full[~seen] = self._absent(group, k, 1, columns)
+                full[np.ix_(rows, inside)] = K
+                yield int(group.kernels[k]), full
+
+    def between(self, X: Any, Z: Any, which: Indices | None = None) -> Iterator[tuple[int, Matrix]]:
+        """Yield (m, kernel m between the rows of X and those of Z), both sets of new samples."""
+        seen_z = self.available_in(Z)
+        for group, mine, seen in self._wanted(X, which):
+            for k in mine:
+                m = int(group.kernels[k])
+                x, z = np.flatnonzero(seen), np.flatnonzero(seen_z[:, m])
+                full = np.zeros((seen.size, seen_z.shape[0]))
+                if not self.is_centred and x.size * z.size < full.size:
+                    raise ValueError(
+                        "Kernels between two sets of new samples with missing views are known only if "
+                        "training samples had some too; leave Z out, or impute them."
+                    )
+                if x.size and z.size:
+                    sides = group.reader.take(X, x), group.reader.take(Z, z)
+                    full[np.ix_(x, z)] = next(group.fitted.between(*sides, np.array([k])))[1]
+                yield m, full
+
+    def _wanted(self, X: Any, which: Indices | None) -> Iterator[tuple[ViewGroup, Indices, AnyArray]]:
+        """Yield groups with those of their kernels that are wanted and that the same rows of X have."""
+        wanted = np.arange(len(self)) if which is None else which
+        for group in self.groups:
+            mine = np.flatnonzero(np.isin(group.kernels, wanted))
+            if mine.size:
+                seen = group.reader.available_in(X)
+                for members, rows in grouped([seen[:, k] for k in mine]):
+                    yield group, mine[members], rows
+
+    def _absent(self, group: ViewGroup, k: int, n_rows: int, columns: Indices) -> Matrix:
+        """Return rows of kernel k for samples without its view."""
+        if self.is_centred:
+            return np.zeros((n_rows, columns.size))
+        return np.tile(self._means[group.kernels[k]][columns], (n_rows, 1))
+
+    @cached_property
+    def _means(self) -> Matrix:
+        """The rows of the means of the training samples, where these have all views."""
+        assert self._complete is not None
+        try:
+            sources = self._complete.sources()
+        except IndexError:
+            raise ValueError(
+                "Precomputed kernels that were fitted on samples with all views do not know the mean of the "
+                "samples, which stands for a missing one; fit SampleAdaptiveMKLClassifier, which centres "
+                "them, with max_flips above 0, or impute them."
+            ) from None
+        return np.asarray(
+            BlockGrams(sources, len(self), self.n_samples).matvecs(np.ones(self.n_samples)) / self.n_samples
+        )
+
+
+class ScatteredSource(BlockSource):
+    """A source of some samples, seen as one of all: entries of the others are zero."""
+
+    def __init__(self, source: BlockSource, kernels: Indices, places: Indices, n_samples: int) -> None:
+        super().__init__([int(kernels[m]) for m in source.kernels], n_samples)
+        self._source, self._numbers = source, kernels
+        self._place = np.full(n_samples, -1)
+        self._place[places] = np.arange(places.size)
+        self._places = places
+
+    @property
+    def needs_all_rows(self) -> bool:
+        return self._source.needs_all_rows
+
+    def block(
+        self, rows: Span, columns: Span, which: Container[int] | None = None
+    ) -> Iterator[tuple[int, Matrix]]:
+        left, right = self._place[rows], self._place[columns]
+        inside = np.flatnonzero(left >= 0), np.flatnonzero(right >= 0)
+        own = {m for m in self._source.kernels if which is None or int(self._numbers[m]) in which}
+        if inside[0].size == 0 or inside[1].size == 0:
+            yield from ((int(self._numbers[m]), np.zeros((left.size, right.size))) for m in own)
+            return
+        for m, K in self._source.block(left[inside[0]], right[inside[1]], own):
+            full = np.zeros((left.size, right.size))
+            full[np.ix_(*inside)] = K
+            yield int(self._numbers[m]), full
+
+    def diagonals(self) -> Iterator[tuple[int, Vector]]:
+        for m, diagonal in self._source.diagonals():
+            full = np.zeros(self.n_samples)
+            full[self._places] = diagonal
+            yield int(self._numbers[m]), full
+
+
+def require_a_view(available: AnyArray) -> None:
+    """Raise ValueError unless every sample has a kernel."""
+    without = np.flatnonzero(~available.any(axis=1))
+    if without.size:
+        raise ValueError(
+            f"Sample {without[0]} has no view at all ({without.size} such in all): every value is NaN; leave "
+            "them out."
+        )
+
+
+def grouped(present: Sequence[AnyArray]) -> list[tuple[Indices, AnyArray]]:
+    """Return the kernels in groups of equal presence, in order of their first: (numbers, presence)."""
+    found: dict[bytes, list[int]] = {}
+    for m, here in enumerate(present):
+        found.setdefault(here.tobytes(), []).append(m)
+    return [(np.array(members), present[members[0]]) for members in found.values()]
+
+
+@dataclass(frozen=True)
+class BlockReader:
+    """Kernels that look at blocks of a table or of Views; ``used`` says which of the blocks each looks at."""
+
+    blocks: tuple[Block | PairwiseBlock, ...]
+    used: tuple[int, ...]
+
+    def available_in(self, X: Any) -> AnyArray:
+        found = [presence(block, X) for block in self.blocks]
+        return np.column_stack([found[block] for block in self.used])
+
+    def take(self, X: Any, rows: Indices) -> Any:
+        return X if rows.size == X.shape[0] else _safe_indexing(X, rows)
+
+
+@dataclass(frozen=True)
+class MatrixReader:
+    """Kernels that are given as matrices, rows against training samples."""
+
+    kernels: Indices
+    places: Indices
+    n_samples: int
+
+    def available_in(self, X: Any) -> AnyArray:
+        given = as_matrices(X)
+        if len(given) <= self.kernels.max() or given[0].shape[1] <= self.places[0]:
+            # The kernels say what is wrong.
+            return np.ones((given[0].shape[0], self.kernels.size), dtype=bool)
+        return np.column_stack([~np.isnan(given[m][:, self.places[0]].astype(float)) for m in self.kernels])
+
+    def take(self, X: Any, rows: Indices) -> Any:
+        given = as_matrices(X)
+        if len(given) <= self.kernels.max():
+            return X  # the kernels say what is wrong
+        whole = self.places.size == self.n_samples and self.kernels.size == len(given)
+        if whole and rows.size == given[0].shape[0]:
+            return X
+        return [given[m][np.ix_(rows, self.places)] for m in self.kernels]
+
+
+def presence(block: Block | PairwiseBlock, X: Any) -> AnyArray:
+    """Return which rows of X have this block; a row that has it in part is an error."""
+    missing = block.missing(X)
+    absent = missing.all(axis=1)
+    broken = np.flatnonzero(missing.any(axis=1) & ~absent)
+    if broken.size:
+        column = block.columns[int(np.argmax(missing[broken[0]]))]
+        raise ValueError(
+            f"Column {column!r} of view {block.label!r} contains NaN in row {broken[0]}, others do not: a "
+            "view is missing as a whole or not at all; impute such values first, or set all of them to NaN."
+        )
+    return np.asarray(~absent)
+
+
+def _fit_blocks(bank: Bank, X: Any) -> FittedBank | KernelsWithMissingViews:
+    items, blocks = bank.resolve(Layout(X, bank.declared_views()))
+    present = [presence(block, X) for block in blocks]
+    found = np.column_stack([present[item.block] for item in items])
+    if found.all():
+        _require_two(np.arange(found.shape[0]), repr(items[0].name))
+        return FittedBank(items, blocks, X)
+    require_a_view(found)
+    names = tuple(item.name for item in items)
+    labels = tuple(blocks[item.block].label for item in items)
+    groups = []
+    for members, here in grouped([found[:, m] for m in range(len(items))]):
+        places = np.flatnonzero(here)
+        _require_two(places, repr(names[members[0]]))
+        rows = X if here.all() else _safe_indexing(X, places)
+        own_items, own_blocks = (
+            bank.resolve(Layout(rows, bank.declared_views())) if rows is not X else (items, blocks)
+        )
+        used = sorted({own_items[m].block for m in members})
+        own = [replace(own_items[m], block=used.index(own_items[m].block)) for m in members]
+        reader = BlockReader(tuple(own_blocks[b] for b in used), tuple(item.block for item in own))
+        groups.append(
+            ViewGroup(members, places, FittedBank(own, [own_blocks[b] for b in used], rows), reader)
+        )
+    return KernelsWithMissingViews(names, labels, int(found.shape[0]), tuple(groups))
+
+
+def _fit_matrices(bank: PrecomputedBank, X: Any) -> Any:
+    given = as_matrices(X)
+    if all(_is_complete(K) for K in given):
+        fitted = bank.fit_matrices(given)
+        _require_two(np.arange(fitted.n_samples), "0")
+        return fitted
+    present = [_present(K) for K in given]
+    for m, (K, here) in enumerate(zip(given, present, strict=True)):
+        if here.size == len(K) and not np.isnan(K[~here]).all():
+            i, j = np.argwhere(~here[:, None] & ~np.isnan(K))[0]
+            raise ValueError(
+                f"Kernel {m} contains nan at [{i}, {i}] but not at [{i}, {j}]; all entries have to be "
+                "finite, or all those of a sample that lacks it NaN."
+            )
+    if len({here.size for here in present}) > 1 or any(K.shape[0] != K.shape[1] for K in given):
+        return bank.fit(X)  # it says what is wrong
+    require_a_view(np.column_stack(present))
+    names, groups = tuple(f"kernel {m}" for m in range(len(given))), []
+    for members, here in grouped(present):
+        places = np.flatnonzero(here)
+        _require_two(places, str(members[0]))
+        inside = np.ix_(places, places)
+        own = X if here.all() and members.size == len(given) else [given[m][inside] for m in members]
+        groups.append(ViewGroup(members, places, bank.fit(own), MatrixReader(members, places, here.size)))
+    return KernelsWithMissingViews(names, names, present[0].size, tuple(groups))
+
+
+def _present(K: AnyArray) -> AnyArray:
+    """Return which samples have a kernel: those whose rows and columns are not NaN."""
+    if _is_complete(K):
+        return np.ones(min(K.shape), dtype=bool)
+    return np.asarray(~np.isnan(np.diagonal(K)))
+
+
+def _is_complete(K: AnyArray) -> bool:
+    """Return whether every sample has this kernel: one that has not would show in any other's row."""
+    return K.dtype.kind != "f" or (len(K) > 0 and not np.isnan(K[0]).any())
+
+
+def _require_two(places: Indices, name: str) -> None:
+    if places.size < 2:
+        raise ValueError(
+            f"Kernel {name} has values for {places.size} sample{'' if places.size == 1 else 's'} only and "
+            "needs two; give more samples, or leave its view out."
+        )

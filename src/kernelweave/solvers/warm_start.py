@@ -1,0 +1,73 @@
+"""A start from a subsample: solving on some of the samples costs little and ends near the optimum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from kernelweave._typing import AnyArray, Indices
+from kernelweave.errors import IndefiniteKernelError
+from kernelweave.geometry.protocol import WeightGeometry
+from kernelweave.solvers.base import Solver
+from kernelweave.solvers.problem import Problem, Progress, WarmStart
+
+# From this many samples on it pays to solve a subsample first: one sample in eight, at least 300, as long as
+# its kernels fit into 128 MB.
+WORTH_FROM, ONE_IN, LEAST, MOST_BYTES = 1000, 8, 300, 128 << 20
+
+
+def subsample_warm_start(
+    problem: Problem, solver: Solver, progress: Progress | None = None
+) -> WarmStart | None:
+    """Return the weights that solve the problem on a subsample; None where that does not pay.
+
+    Each sample taken stands for its share of all, so that losses add up to as much. The weights are a start
+    and no more: bounds are those of all samples. None also where the learner cannot do with so few samples
+    or the geometry has one point only, and where the kernels of the subsample cannot be solved: why that is,
+    the fit on all samples will say.
+    """
+    p = problem
+    size = subsample_size(p.bank.n_samples, p.bank.n_kernels)
+    if size == 0 or _is_single_point(p.geometry, p.bank.n_kernels):
+        return None
+    weight = np.ones(p.bank.n_samples) if p.weight is None else p.weight
+    rows = representative_rows(p.y, np.flatnonzero(weight > 0.0), size)
+    if rows.size < size:
+        return None
+    own, y = weight[rows] * (weight.sum() / weight[rows].sum()), p.y[rows]
+    try:
+        for column in y.reshape(rows.size, -1).T:
+            p.learner.check(column, own)
+        part = replace(p, bank=p.bank.sample(rows), y=y, weight=own)
+        # The optimum of a subsample is not that of all samples: a rough solution is as good a start.
+        found = replace(solver, tol=max(solver.tol or 0.0, 3e-2)).run(part, progress=progress)
+    except (ValueError, IndefiniteKernelError, np.linalg.LinAlgError):
+        return None
+    if found.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return WarmStart(found.eta)
+
+
+def subsample_size(n_samples: int, n_kernels: int) -> int:
+    """Return how many samples to look for a start among; 0 where that does not pay."""
+    if n_samples < WORTH_FROM:
+        return 0
+    fits = int((MOST_BYTES / (4.0 * n_kernels)) ** 0.5)  # triangles in float64
+    size = min(max(n_samples // ONE_IN, LEAST), fits)
+    return size if size >= LEAST else 0
+
+
+def representative_rows(y: AnyArray, rows: Indices, size: int) -> Indices:
+    """Return ``size`` of the rows, ascending, evenly spaced in the order of their targets."""
+    if rows.size <= size:
+        return rows
+    columns = y[rows].reshape(rows.size, -1).T
+    order = rows[np.lexsort(columns[::-1])]
+    return np.sort(order[np.linspace(0, rows.size - 1, size).astype(np.intp)])
+
+
+def _is_single_point(geometry: WeightGeometry, n_kernels: int) -> bool:
+    """Return whether the best weights are the same whatever the energies."""
+    energies = np.arange(1.0, n_kernels + 1.0)
+    return np.array_equal(geometry.maximizer(energies), geometry.start(n_kernels))
