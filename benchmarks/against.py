@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,9 +22,11 @@ PARTS = ("given", "raw", "search", "predict")
 class Version:
     """A version of the package, in a process of its own."""
 
-    def __init__(self, python: str) -> None:
-        command = [python, str(WORKER)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, python: str, path: str | None = None) -> None:
+        command, own = [python, str(WORKER)], {} if path is None else {"PYTHONPATH": path}
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | own
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._process = subprocess.Popen(command, env=environment, **pipes)
 
     def ask(self, **request: object) -> float:
         assert self._process.stdin is not None
@@ -42,7 +45,7 @@ def run(options: argparse.Namespace, console: Console) -> list[dict]:
     if not python.exists():
         raise SystemExit(f"--against needs an environment with bin/python; {python} is not there.")
     parts = [part for part in PARTS if not options.parts or part in options.parts]
-    versions = {"old": Version(str(python)), "new": Version(sys.executable)}
+    versions = {"old": Version(str(python)), "new": Version(sys.executable, os.environ.get("PYTHONPATH"))}
     rows, last = [], None
     for cell in cells(parts):
         if last is not None and cell[:2] != last:
