@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernelweave.metric.logdet import MetricProblem, Space
+from kernelweave.metric import LogDetProblem, PairSpace
 
 
 def random_pairs(seed, n=24, d=4, g=3):
@@ -22,15 +22,15 @@ def as_pairs(V):
     return np.stack([V + 1.0, np.ones_like(V)], axis=1)
 
 
-def problem(V, W, sign, *, gamma=1.0, lam=1.0, kappa=None, told=None, prior=None):
+def problem(V, W, sign, *, gamma=1.0, lam=1.0, kappa=None, has_privileged=None, prior=None):
+    """Return ITML+ of these differences, hard where kappa is None; ITML where no pair is privileged."""
     n = len(sign)
-    told = np.ones(n, dtype=bool) if told is None else told
-    ends = np.arange(2 * n).reshape(n, 2)
-    goal = np.where(sign > 0, *bounds(V))
-    spaces = [
-        Space(np.ascontiguousarray(as_pairs(A).reshape(2 * n, -1)), ends, np.eye(A.shape[1])) for A in (V, W)
-    ]
-    if prior is not None:
-        spaces[0] = Space(spaces[0].points, ends, prior)
-    cap = np.full(n, np.inf) if kappa is None else np.where(told, kappa / goal, np.inf)
-    return MetricProblem(*spaces, sign, goal, np.full(n, gamma), cap, told, np.ones(n), lam)
+    has_privileged = np.ones(n, dtype=bool) if has_privileged is None else has_privileged
+    prior = np.eye(V.shape[1]) if prior is None else prior
+    itml = LogDetProblem.itml(space(V, prior), sign, bounds(V), np.full(n, gamma))
+    price = np.full(n, np.inf if kappa is None else kappa)
+    return itml.itml_plus(space(W, np.eye(W.shape[1])), has_privileged, lam, price)
+
+
+def space(V, prior):
+    return PairSpace(as_pairs(V).reshape(2 * len(V), -1), np.arange(2 * len(V)).reshape(-1, 2), prior)

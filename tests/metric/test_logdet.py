@@ -7,15 +7,15 @@ from tests.metric.metrics import bounds, problem, random_pairs
 from tests.reference import metrics as oracle
 
 from kernelweave.errors import InfeasibleError
-from kernelweave.metric.feasibility import FeasibilityTest
-from kernelweave.metric.logdet import distance_percentiles, solve
+from kernelweave.metric.problem import distance_percentiles
+from kernelweave.metric.projections import BregmanProjections, proves_infeasible
 from kernelweave.metric.supervised import pairs_from_labels
 
 ORACLE = 1e-6  # what the conic solver's own optimum may be off by, relatively
 
 
-def fit(given, tol=1e-9, max_iter=3000, seed=0, **options):
-    return solve(given, tol=tol, max_iter=max_iter, rng=np.random.default_rng(seed), **options)
+def fit(given, tol=1e-9, max_iter=3000, rng=None, **options):
+    return BregmanProjections(tol, max_iter, **options).solve(given, rng or np.random.default_rng(0))
 
 
 def assert_optimal(result, optimum, M):
@@ -36,7 +36,9 @@ def assert_encloses(result, optimum):
 def test_itml_is_the_conic_optimum(seed, gamma):
     V, W, sign = random_pairs(seed)
     optimum, M = oracle.itml(V, sign, gamma, *bounds(V))
-    assert_optimal(fit(problem(V, W, sign, gamma=gamma, told=np.zeros(len(sign), dtype=bool))), optimum, M)
+    assert_optimal(
+        fit(problem(V, W, sign, gamma=gamma, has_privileged=np.zeros(len(sign), dtype=bool))), optimum, M
+    )
 
 
 class OneOrder:
@@ -50,9 +52,11 @@ def test_a_new_order_every_sweep_saves_most_of_the_sweeps():
     X, y = load_iris(return_X_y=True)
     ends, sign = pairs_from_labels(y, 150, random_state=0)
     V = (X / X.std(axis=0))[ends]
-    given = problem(V[:, 0] - V[:, 1], np.zeros((150, 1)), sign.astype(float), told=np.zeros(150, dtype=bool))
+    given = problem(
+        V[:, 0] - V[:, 1], np.zeros((150, 1)), sign.astype(float), has_privileged=np.zeros(150, dtype=bool)
+    )
     shuffled = fit(given, tol=1e-3)
-    kept = solve(given, tol=1e-3, max_iter=3000, rng=OneOrder())
+    kept = fit(given, tol=1e-3, rng=OneOrder())
     assert shuffled.stopped == kept.stopped == "converged"
     assert 5 * shuffled.n_sweeps < kept.n_sweeps
     np.testing.assert_allclose(kept.certificate.upper, shuffled.certificate.upper, rtol=2e-3)
@@ -63,7 +67,7 @@ def test_itml_stays_close_to_any_prior(rng):
     A = rng.normal(size=(4, 4))
     prior = A @ A.T + np.eye(4)
     optimum, M = oracle.itml(V, sign, 1.0, *bounds(V), prior=prior)
-    given = problem(V, W, sign, told=np.zeros(len(sign), dtype=bool), prior=prior)
+    given = problem(V, W, sign, has_privileged=np.zeros(len(sign), dtype=bool), prior=prior)
     assert_optimal(fit(given), optimum, M)
 
 
@@ -94,7 +98,7 @@ def test_partial_itml_plus_is_the_conic_optimum(kappa, share):
     told = np.arange(10) < 10 * share
     known = np.where(told[:, None], W, np.nan)
     optimum, M, _ = oracle.itml_plus(V, known, sign, 1.0, 1.0, kappa, *bounds(V))
-    assert_optimal(fit(problem(V, W, sign, kappa=kappa, told=told), tol=1e-10), optimum, M)
+    assert_optimal(fit(problem(V, W, sign, kappa=kappa, has_privileged=told), tol=1e-10), optimum, M)
 
 
 def test_metrics_of_the_hard_form_satisfy_every_constraint():
@@ -108,7 +112,7 @@ def test_the_gap_bounds_the_divergence_from_the_optimal_metric():
     V, W, sign = random_pairs(2)
     _, M = oracle.itml(V, sign, 1.0, *bounds(V))
     for tol in (1e-1, 1e-2, 1e-3):
-        result = fit(problem(V, W, sign, told=np.zeros(len(sign), dtype=bool)), tol=tol)
+        result = fit(problem(V, W, sign, has_privileged=np.zeros(len(sign), dtype=bool)), tol=tol)
         ratio = M @ np.linalg.inv(result.M)
         divergence = np.trace(ratio) - np.linalg.slogdet(ratio)[1] - len(M)
         assert 0.0 < divergence <= result.certificate.gap + 1e-6
@@ -135,12 +139,11 @@ def test_a_proof_of_infeasibility_is_one():
     # One pair similar, one dissimilar, with the same differences: p <= s and p >= c s with c > 1.
     V, W = np.eye(2)[[0, 0, 1]], np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
     sign = np.array([1.0, -1.0, 1.0])
-    test = FeasibilityTest.of(problem(V, W, sign))
-    assert not test.proves(np.array([1.0, 1.0, 0.0]))
-    only = FeasibilityTest.of(problem(V[:2, :1], W[:2, :1], sign[:2]))
-    assert only.proves(np.array([2.0, 1.0]))  # 2 - 1 > 0 and -(2 - 4) > 0
-    assert not only.proves(np.array([1.0, 2.0]))
-    assert not only.proves(np.zeros(2))
+    assert not proves_infeasible(problem(V, W, sign), np.array([1.0, 1.0, 0.0]))
+    only = problem(V[:2, :1], W[:2, :1], sign[:2])
+    assert proves_infeasible(only, np.array([2.0, 1.0]))  # 2 - 1 > 0 and -(2 - 4) > 0
+    assert not proves_infeasible(only, np.array([1.0, 2.0]))
+    assert not proves_infeasible(only, np.zeros(2))
 
 
 def test_a_feasible_problem_is_never_called_infeasible():
@@ -152,7 +155,7 @@ def test_a_feasible_problem_is_never_called_infeasible():
 def test_goals_met_by_the_prior_leave_it_alone():
     V, W, sign = random_pairs(0)
     V = np.where(sign[:, None] > 0, 0.01, 100.0) * V / np.linalg.norm(V, axis=1, keepdims=True)
-    given = problem(V, W, sign, told=np.zeros(len(sign), dtype=bool))
+    given = problem(V, W, sign, has_privileged=np.zeros(len(sign), dtype=bool))
     from dataclasses import replace
 
     result = fit(replace(given, goal=np.where(sign > 0, 1.0, 2.0)))

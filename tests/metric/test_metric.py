@@ -238,9 +238,9 @@ def test_stopping_early_warns_with_the_gap():
 
 
 def test_ctrl_c_keeps_the_best_metric_so_far(monkeypatch):
-    from kernelweave.metric.logdet import MetricProblem
+    from kernelweave.metric import LogDetProblem
 
-    sweep, calls = MetricProblem.sweep, []
+    sweep, calls = LogDetProblem.sweep, []
 
     def interrupted(self, *args):
         calls.append(1)
@@ -248,7 +248,7 @@ def test_ctrl_c_keeps_the_best_metric_so_far(monkeypatch):
             raise KeyboardInterrupt
         return sweep(self, *args)
 
-    monkeypatch.setattr(MetricProblem, "sweep", interrupted)
+    monkeypatch.setattr(LogDetProblem, "sweep", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = fit()
     assert np.isfinite(model.certificate_.upper)
@@ -345,7 +345,10 @@ CASES = {
         lambda: fit(pairs=np.array([[0, 99]]), y=[1], preprocessor=V),
         r"indices from 0 to 23.*got 0 to 99",
     ),
-    "indices that are not whole": (lambda: fit(pairs=V[:, :2], preprocessor=V), "whole numbers as indices"),
+    "indices that are not whole": (
+        lambda: fit(pairs=V[:, :2], preprocessor=V),
+        "whole numbers as rows of preprocessor",
+    ),
     "new pairs of another size": (lambda: fit().pair_distance(PAIRS[..., :2]), "expecting 4 features"),
     "new points of another size": (lambda: fit().transform(V[:, :2]), "expecting 4 features"),
     "calibration with one kind": (

@@ -9,8 +9,8 @@ from sklearn.utils import get_tags
 from tests.metric.test_metric import BOUNDS, LEARNERS, PAIRS, PRIVILEGED, Y, assert_same
 
 from kernelweave import ITML, ITMLPlus, ITMLSelect, SupervisedMetric
+from kernelweave.metric.mahalanobis import STRATEGIES, best_threshold
 from kernelweave.metric.supervised import pairs_from_labels
-from kernelweave.metric.threshold import STRATEGIES, best_threshold
 
 N = len(Y)
 OUTLIERS = np.arange(N) % 4 == 1  # pairs far out, in both spaces, whose weight will be zero
