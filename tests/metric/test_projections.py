@@ -1,15 +1,17 @@
 """LogDet metric learning against conic programs: metrics, both bounds, and proofs of infeasibility."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from tests.metric.metrics import bounds, problem, random_pairs
+from tests.metric.metrics import bounds, itml, itml_plus, random_pairs
 from tests.reference import metrics as oracle
 
 from kernelweave.errors import InfeasibleError
+from kernelweave.metric import BregmanProjections, pairs_from_labels
 from kernelweave.metric.problem import distance_percentiles
-from kernelweave.metric.projections import BregmanProjections, proves_infeasible
-from kernelweave.metric.supervised import pairs_from_labels
+from kernelweave.metric.projections import proves_infeasible
 
 ORACLE = 1e-6  # what the conic solver's own optimum may be off by, relatively
 
@@ -34,11 +36,9 @@ def assert_encloses(result, optimum):
 @pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_itml_is_the_conic_optimum(seed, gamma):
-    V, W, sign = random_pairs(seed)
+    V, _, sign = random_pairs(seed)
     optimum, M = oracle.itml(V, sign, gamma, *bounds(V))
-    assert_optimal(
-        fit(problem(V, W, sign, gamma=gamma, has_privileged=np.zeros(len(sign), dtype=bool))), optimum, M
-    )
+    assert_optimal(fit(itml(V, sign, gamma)), optimum, M)
 
 
 class OneOrder:
@@ -52,9 +52,7 @@ def test_a_new_order_every_sweep_saves_most_of_the_sweeps():
     X, y = load_iris(return_X_y=True)
     ends, sign = pairs_from_labels(y, 150, random_state=0)
     V = (X / X.std(axis=0))[ends]
-    given = problem(
-        V[:, 0] - V[:, 1], np.zeros((150, 1)), sign.astype(float), has_privileged=np.zeros(150, dtype=bool)
-    )
+    given = itml(V[:, 0] - V[:, 1], sign.astype(float))
     shuffled = fit(given, tol=1e-3)
     kept = fit(given, tol=1e-3, rng=OneOrder())
     assert shuffled.stopped == kept.stopped == "converged"
@@ -63,19 +61,18 @@ def test_a_new_order_every_sweep_saves_most_of_the_sweeps():
 
 
 def test_itml_stays_close_to_any_prior(rng):
-    V, W, sign = random_pairs(3)
+    V, _, sign = random_pairs(3)
     A = rng.normal(size=(4, 4))
     prior = A @ A.T + np.eye(4)
     optimum, M = oracle.itml(V, sign, 1.0, *bounds(V), prior=prior)
-    given = problem(V, W, sign, has_privileged=np.zeros(len(sign), dtype=bool), prior=prior)
-    assert_optimal(fit(given), optimum, M)
+    assert_optimal(fit(itml(V, sign, prior=prior)), optimum, M)
 
 
 @pytest.mark.parametrize(("gamma", "lam", "kappa"), [(0.1, 1.0, 1.0), (1.0, 0.5, 0.3), (1.0, 2.0, 5.0)])
 def test_soft_itml_plus_is_the_conic_optimum(gamma, lam, kappa):
     V, W, sign = random_pairs(4)
     optimum, M, P = oracle.itml_plus(V, W, sign, gamma, lam, kappa, *bounds(V))
-    result = fit(problem(V, W, sign, gamma=gamma, lam=lam, kappa=kappa), tol=1e-8)
+    result = fit(itml_plus(V, W, sign, gamma=gamma, lam=lam, kappa=kappa), tol=1e-8)
     assert_optimal(result, optimum, M)
     np.testing.assert_allclose(result.P, P, atol=1e-4 * np.abs(P).max())
 
@@ -84,10 +81,10 @@ def test_soft_itml_plus_is_the_conic_optimum(gamma, lam, kappa):
 def test_hard_itml_plus_is_the_conic_optimum_and_the_limit_of_the_soft_form(seed):
     V, W, sign = random_pairs(seed, n=8)
     optimum, M, P = oracle.itml_plus(V, W, sign, 1.0, 1.0, None, *bounds(V))
-    hard = fit(problem(V, W, sign), tol=1e-8)
+    hard = fit(itml_plus(V, W, sign), tol=1e-8)
     assert_optimal(hard, optimum, M)
     np.testing.assert_allclose(hard.P, P, atol=1e-4 * np.abs(P).max())
-    soft = fit(problem(V, W, sign, kappa=1e3), tol=1e-6)
+    soft = fit(itml_plus(V, W, sign, kappa=1e3), tol=1e-6)
     assert_optimal(soft, optimum, M)
 
 
@@ -95,24 +92,26 @@ def test_hard_itml_plus_is_the_conic_optimum_and_the_limit_of_the_soft_form(seed
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_partial_itml_plus_is_the_conic_optimum(kappa, share):
     V, W, sign = random_pairs(1, n=10)
-    told = np.arange(10) < 10 * share
-    known = np.where(told[:, None], W, np.nan)
+    has_privileged = np.arange(10) < 10 * share
+    known = np.where(has_privileged[:, None], W, np.nan)
     optimum, M, _ = oracle.itml_plus(V, known, sign, 1.0, 1.0, kappa, *bounds(V))
-    assert_optimal(fit(problem(V, W, sign, kappa=kappa, has_privileged=told), tol=1e-10), optimum, M)
+    assert_optimal(
+        fit(itml_plus(V, W, sign, kappa=kappa, has_privileged=has_privileged), tol=1e-10), optimum, M
+    )
 
 
 def test_metrics_of_the_hard_form_satisfy_every_constraint():
     V, W, sign = random_pairs(0, n=8)
-    result = fit(problem(V, W, sign), tol=1e-4)
+    result = fit(itml_plus(V, W, sign), tol=1e-4)
     p, s = (np.einsum("ij,jk,ik->i", A, K, A) for A, K in ((V, result.M), (W, result.P)))
     assert (sign * (p - s)).max() <= 1e-12
 
 
 def test_the_gap_bounds_the_divergence_from_the_optimal_metric():
-    V, W, sign = random_pairs(2)
+    V, _, sign = random_pairs(2)
     _, M = oracle.itml(V, sign, 1.0, *bounds(V))
     for tol in (1e-1, 1e-2, 1e-3):
-        result = fit(problem(V, W, sign, has_privileged=np.zeros(len(sign), dtype=bool)), tol=tol)
+        result = fit(itml(V, sign), tol=tol)
         ratio = M @ np.linalg.inv(result.M)
         divergence = np.trace(ratio) - np.linalg.slogdet(ratio)[1] - len(M)
         assert 0.0 < divergence <= result.certificate.gap + 1e-6
@@ -121,7 +120,7 @@ def test_the_gap_bounds_the_divergence_from_the_optimal_metric():
 def test_algorithm_6_stops_above_the_optimum_and_its_certificate_says_so():
     V, W, sign = random_pairs(4, n=8)
     optimum, M, _ = oracle.itml_plus(V, W, sign, 1.0, 1.0, None, *bounds(V))
-    result = fit(problem(V, W, sign), corrected=False, max_iter=100)
+    result = fit(itml_plus(V, W, sign), corrected=False, max_iter=100)
     assert result.stopped == "steady"
     assert_encloses(result, optimum)
     assert result.certificate.relative_gap > 0.01
@@ -132,15 +131,15 @@ def test_algorithm_6_stops_above_the_optimum_and_its_certificate_says_so():
 def test_an_infeasible_hard_problem_is_named(seed):
     V, W, sign = random_pairs(seed, n=60, d=3, g=2)
     with pytest.raises(InfeasibleError, match=r"has no solution.*kappa"):
-        fit(problem(V, W, sign))
+        fit(itml_plus(V, W, sign))
 
 
 def test_a_proof_of_infeasibility_is_one():
     # One pair similar, one dissimilar, with the same differences: p <= s and p >= c s with c > 1.
     V, W = np.eye(2)[[0, 0, 1]], np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
     sign = np.array([1.0, -1.0, 1.0])
-    assert not proves_infeasible(problem(V, W, sign), np.array([1.0, 1.0, 0.0]))
-    only = problem(V[:2, :1], W[:2, :1], sign[:2])
+    assert not proves_infeasible(itml_plus(V, W, sign), np.array([1.0, 1.0, 0.0]))
+    only = itml_plus(V[:2, :1], W[:2, :1], sign[:2])
     assert proves_infeasible(only, np.array([2.0, 1.0]))  # 2 - 1 > 0 and -(2 - 4) > 0
     assert not proves_infeasible(only, np.array([1.0, 2.0]))
     assert not proves_infeasible(only, np.zeros(2))
@@ -149,16 +148,13 @@ def test_a_proof_of_infeasibility_is_one():
 def test_a_feasible_problem_is_never_called_infeasible():
     for seed in range(8):
         V, W, sign = random_pairs(seed, n=8, d=5, g=4)
-        assert np.isfinite(fit(problem(V, W, sign), tol=1e-3).certificate.upper)
+        assert np.isfinite(fit(itml_plus(V, W, sign), tol=1e-3).certificate.upper)
 
 
 def test_goals_met_by_the_prior_leave_it_alone():
-    V, W, sign = random_pairs(0)
+    V, _, sign = random_pairs(0)
     V = np.where(sign[:, None] > 0, 0.01, 100.0) * V / np.linalg.norm(V, axis=1, keepdims=True)
-    given = problem(V, W, sign, has_privileged=np.zeros(len(sign), dtype=bool))
-    from dataclasses import replace
-
-    result = fit(replace(given, goal=np.where(sign > 0, 1.0, 2.0)))
+    result = fit(replace(itml(V, sign), goal=np.where(sign > 0, 1.0, 2.0)))
     np.testing.assert_array_equal(result.M, np.eye(4))
     assert (result.certificate.upper, result.certificate.lower, result.n_sweeps) == (0.0, 0.0, 0)
 
