@@ -23,7 +23,11 @@ from kernelweave.solvers.result import Record
 
 @dataclass(frozen=True)
 class MetricResult:
-    """The metrics of the best upper bound, the multipliers of the best lower bound, and how the fit went."""
+    """The metrics of the best upper bound, the multipliers of the best lower bound, and how the fit went.
+
+    ``stopped`` is "converged", "max_iter", "steady" (uncorrected steps at rest), "broken" (distances have
+    left the range of numbers) or "interrupted".
+    """
 
     M: Matrix
     P: Matrix
@@ -106,16 +110,19 @@ class BregmanProjections:
             return "converged"  # the priors satisfy every pair
         next_check = 2
         for sweep in range(1, self.max_iter + 1):
+            # 1. Visit every pair once, in an order of its own for every sweep.
             before = state.a.copy()
             n_failed = problem.sweep(state, rng.permutation(problem.n_pairs), self.corrected)
             at_rest = not self.corrected and _relative_change(before, state.a) <= self.resting_change
+            # 2. Bounds cost as much as a sweep or two: compute them at growing distances.
             if sweep < min(next_check, self.max_iter) and not (n_failed or at_rest):
                 continue
-            next_check = sweep + 2 + sweep // 8  # bounds cost as much as a sweep or two
+            next_check = sweep + 2 + sweep // 8
             try:
                 certificate = bounds.update(state, sweep)
             except np.linalg.LinAlgError:  # the multipliers' metrics are no longer positive definite
                 return "broken"
+            # 3. Stop where the bounds meet, or where more sweeps would change nothing.
             if certificate.relative_gap <= self.tol:
                 return "converged"
             if n_failed or at_rest:
