@@ -70,6 +70,15 @@ def test_a_weight_counts_for_the_threshold_as_pairs_do(rng, strategy):
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
+def test_the_learnt_threshold_counts_the_weights(cls):
+    weight = np.where(np.arange(len(Y)) % 2 == 0, 6.0, 0.5)
+    model = cls(bounds=BOUNDS, random_state=0).fit(PAIRS, Y, sample_weight=weight)
+    distances = model.pair_distance(PAIRS)
+    assert model.threshold_ == best_threshold(distances, Y, weight=weight)
+    assert abs(best_threshold(distances, Y) - model.threshold_) > 0.01
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
 def test_wrong_labels_of_weight_zero_do_not_move_the_threshold(cls):
     used = np.arange(len(Y)) % 2 == 0
     wrong = np.where(used, Y, 1)
@@ -78,7 +87,7 @@ def test_wrong_labels_of_weight_zero_do_not_move_the_threshold(cls):
     model = cls(**given).fit(PAIRS, wrong, sample_weight=used.astype(float))
     assert model.threshold_ == pytest.approx(alone.threshold_, rel=1e-5)
     moved = best_threshold(model.pair_distance(PAIRS), wrong.astype(float))
-    assert abs(moved - model.threshold_) > 0.01  # where they had a say
+    assert abs(moved - model.threshold_) > 0.01  # were they counted
 
 
 def test_an_unfitted_metric_says_so():

@@ -11,7 +11,7 @@ from tests.reference import metrics as oracle
 from kernelweave.errors import InfeasibleError
 from kernelweave.metric import BregmanProjections, pairs_from_labels
 from kernelweave.metric.problem import distance_percentiles
-from kernelweave.metric.projections import proves_infeasible
+from kernelweave.metric.projections import BestBounds, proves_infeasible
 
 ORACLE = 1e-6  # what the conic solver's own optimum may be off by, relatively
 
@@ -125,6 +125,21 @@ def test_algorithm_6_stops_above_the_optimum_and_its_certificate_says_so():
     assert_encloses(result, optimum)
     assert result.certificate.relative_gap > 0.01
     assert np.abs(result.M - M).max() > 0.01 * np.abs(M).max()
+    # The metric is that of the multipliers, not the feasible one behind the upper bound.
+    np.testing.assert_allclose(np.linalg.inv(result.M), np.eye(4) + (V.T * (result.a * sign)) @ V)
+    longer = fit(itml_plus(V, W, sign), corrected=False, max_iter=100, resting_change=0.0)
+    assert longer.n_sweeps > 2 * result.n_sweeps
+
+
+def test_worse_multipliers_do_not_worsen_the_bounds(rng):
+    V, _, sign = random_pairs(0)
+    given = itml(V, sign)
+    found, state = BestBounds(given, None, None), given.initial_state()
+    for _ in range(5):
+        given.sweep(state, rng.permutation(given.n_pairs))
+    best = found.update(state, n_sweeps=5)
+    assert found.update(given.initial_state(), n_sweeps=6) == best
+    np.testing.assert_array_equal(found.result("max_iter", use_last=False).a, state.a)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
@@ -141,7 +156,8 @@ def test_a_proof_of_infeasibility_is_one():
     assert not proves_infeasible(itml_plus(V, W, sign), np.array([1.0, 1.0, 0.0]))
     only = itml_plus(V[:2, :1], W[:2, :1], sign[:2])
     assert proves_infeasible(only, np.array([2.0, 1.0]))  # 2 - 1 > 0 and -(2 - 4) > 0
-    assert not proves_infeasible(only, np.array([1.0, 2.0]))
+    assert not proves_infeasible(only, np.array([1.0, 2.0]))  # 1 - 2 < 0
+    assert not proves_infeasible(only, np.array([9.0, 1.0]))  # -(9 - 4) < 0
     assert not proves_infeasible(only, np.zeros(2))
 
 
@@ -151,24 +167,26 @@ def test_a_feasible_problem_is_never_called_infeasible():
         assert np.isfinite(fit(itml_plus(V, W, sign), tol=1e-3).certificate.upper)
 
 
-def test_goals_met_by_the_prior_leave_it_alone():
+def test_goals_met_by_the_prior_leave_it_alone(rng):
     V, _, sign = random_pairs(0)
     V = np.where(sign[:, None] > 0, 0.01, 100.0) * V / np.linalg.norm(V, axis=1, keepdims=True)
-    result = fit(replace(itml(V, sign), goal=np.where(sign > 0, 1.0, 2.0)))
-    np.testing.assert_array_equal(result.M, np.eye(4))
-    assert (result.certificate.upper, result.certificate.lower, result.n_sweeps) == (0.0, 0.0, 0)
+    for _ in range(5):
+        A = rng.normal(size=(4, 4))
+        prior = A @ A.T + np.eye(4)
+        result = fit(replace(itml(V, sign, prior=prior), goal=np.where(sign > 0, 1.0, 2.0)))
+        np.testing.assert_array_equal(result.M, prior)
+        assert (result.certificate.upper, result.certificate.lower, result.n_sweeps) == (0.0, 0.0, 0)
 
 
 def test_percentiles_are_those_of_all_squared_distances(rng):
-    X = rng.normal(size=(700, 3))  # more than one block
-    D = ((X[:, None] - X) ** 2).sum(axis=2)[np.triu_indices(700, 1)]
-    np.testing.assert_allclose(
-        distance_percentiles(X, np.eye(3), (3.0, 97.0)), np.percentile(D, [3, 97]), rtol=1e-9
-    )
-    repeated = np.vstack([X, X[:100]])[rng.permutation(800)]
-    np.testing.assert_allclose(
-        distance_percentiles(repeated, np.eye(3), (3.0, 97.0)), np.percentile(D, [3, 97]), rtol=1e-9
-    )
+    X, A = rng.normal(size=(200, 3)), rng.normal(size=(3, 3))
+    metric = A @ A.T
+    V = (X[:, None] - X)[np.triu_indices(200, 1)]
+    expected = np.percentile(np.einsum("ij,jk,ik->i", V, metric, V), [3, 97])
+    repeated = np.vstack([X, X[:100]])[rng.permutation(300)]
+    for points in (X, repeated):
+        found = distance_percentiles(points, metric, (3.0, 97.0))
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_percentiles_of_many_points_do_not_depend_on_their_order(rng):
