@@ -114,7 +114,7 @@ def check_privileged(privileged: Any, pairs: PointPairs, *, indexed: bool) -> tu
     if privileged is None:
         return nothing
     found = _check_privileged_table(privileged, pairs, indexed)
-    absent: AnyArray = np.isnan(found.points[:, 0])
+    absent: AnyArray = np.asarray(np.isnan(found.points).all(axis=1))
     has_privileged = ~absent[found.ends].any(axis=1)
     if not has_privileged.any():
         warnings.warn(

@@ -72,11 +72,10 @@ class PointPairs:
         """Return the sum of weight vv' over the pairs."""
         total = np.zeros((self.dim, self.dim))
         used = weight != 0.0  # most multipliers are zero at the optimum
-        if used.any():
-            chosen, start = weight[used], 0
-            for V in self.subset(used).differences():
-                total += (V * chosen[start : start + len(V), None]).T @ V
-                start += len(V)
+        weight, start = weight[used], 0
+        for V in self.subset(used).differences():
+            total += (V * weight[start : start + len(V), None]).T @ V
+            start += len(V)
         return (total + total.T) / 2.0
 
 
@@ -193,6 +192,20 @@ class LogDetProblem:
         inv(M) = inv(M0) + Σ a sign vv', inv(P) = inv(P0) - Σ b ww' / lam, 1/ξ = 1/goal + (b - sign a)/gamma.
 
     Differs from the paper: the cap, which makes the problem feasible; weights of pairs in gamma and cap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.metric import LogDetProblem, PairSpace
+    >>> space = PairSpace(np.array([[0.0], [1.0], [4.0]]), np.array([[0, 1], [0, 2]]), prior=np.eye(1))
+    >>> problem = LogDetProblem.itml(space, np.array([1.0, -1.0]), (0.5, 9.0), gamma=np.ones(2))
+    >>> state = problem.initial_state()
+    >>> problem.sweep(state, order=np.array([0, 1]))  # visits that failed
+    0
+    >>> _, certificate = problem.certify(state)
+    >>> certificate.lower <= certificate.upper
+    True
+
     """
 
     space: PairSpace
