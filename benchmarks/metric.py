@@ -20,8 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import seconds
-from kernelweave import ITML
-from kernelweave.metric.logdet import MetricProblem, Space
+from kernelweave.metric import ITML, LogDetProblem, PairSpace
 
 PYTHON = Path(__file__).parents[1] / ".venv-metric" / "bin" / "python"
 WORKER = Path(__file__).with_name("metric_worker.py")
@@ -56,17 +55,10 @@ def objective(M: np.ndarray, given: dict[str, np.ndarray]) -> float:
 def sweep(given: dict[str, np.ndarray]) -> object:
     """One sweep of ours, without the certificate."""
     n, d = len(given["y"]), given["X"].shape[1]
-    sign = given["y"].astype(float)
-    none = Space(np.zeros((1, 1)), np.zeros((n, 2), dtype=np.int64), np.eye(1))
-    parts = (
-        np.where(sign > 0, *given["bounds"]),
-        np.ones(n),
-        np.full(n, np.inf),
-        np.zeros(n, bool),
-        np.ones(n),
-    )
-    task = MetricProblem(Space(given["X"], given["ends"], np.eye(d)), none, sign, *parts, 1.0)
-    state, order = task.start(), np.random.default_rng(0).permutation(n)
+    space = PairSpace(given["X"], given["ends"], np.eye(d))
+    bounds = float(given["bounds"][0]), float(given["bounds"][1])
+    task = LogDetProblem.itml(space, given["y"].astype(float), bounds, np.ones(n))
+    state, order = task.initial_state(), np.random.default_rng(0).permutation(n)
     task.sweep(state, order)  # multipliers that are all zero make a first sweep cheap
     return lambda: task.sweep(state, order)
 

@@ -17,9 +17,7 @@ from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex, Uniform
 from kernelweave.learners import Hinge
-from kernelweave.metric.itml import ITML
-from kernelweave.metric.itml_plus import ITMLPlus
-from kernelweave.metric.select import ITMLSelect
+from kernelweave.metric import ITML, ITMLPlus, ITMLSelect
 from kernelweave.multiclass.obscure import ObscureClassifier
 from kernelweave.multiclass.online_batch import OnlineBatch
 from kernelweave.privileged.svm_2k import SVM2K

@@ -29,15 +29,11 @@ MODULES = {
     "estimators.localized": "adaptive.localized",
     "estimators.lp_beta": "baselines.lp_beta",
     "estimators.metric": "metric",
-    "estimators.metric.inputs": "metric.inputs",
     "estimators.metric.itml": "metric.itml",
     "estimators.metric.itml_plus": "metric.itml_plus",
     "estimators.metric.mahalanobis": "metric.mahalanobis",
-    "estimators.metric.presets": "metric.presets",
-    "estimators.metric.select": "metric.select",
-    "estimators.metric.setting": "metric.setting",
+    "estimators.metric.select": "metric.itml_select",
     "estimators.metric.supervised": "metric.supervised",
-    "estimators.metric.threshold": "metric.threshold",
     "estimators.multi_instance": "weak_labels.multi_instance",
     "estimators.obscure": "multiclass.obscure",
     "estimators.partial_labels": "weak_labels.partial_labels",
@@ -69,12 +65,6 @@ MODULES = {
     "methods.gating": "adaptive.gating",
     "methods.interior_point": "privileged.interior_point",
     "methods.localized": "adaptive.gating_descent",
-    "methods.logdet": "metric.logdet",
-    "methods.logdet.feasibility": "metric.feasibility",
-    "methods.logdet.goals": "metric.goals",
-    "methods.logdet.problem": "metric.problem",
-    "methods.logdet.projections": "metric.projections",
-    "methods.logdet.space": "metric.space",
     "methods.mixing": "baselines.mixing",
     "methods.moments": "baselines.moments",
     "methods.parallel_sum": "privileged.parallel_sum",
@@ -107,7 +97,9 @@ MODULES = {
     "solvers.pnorm.segments": "multiclass.segments",
     "solvers.pnorm.stochastic": "multiclass.stochastic",
 }
-CLASSES: dict[str, str] = {}
+CLASSES = {
+    "estimators.metric.mahalanobis.Metric": "metric.mahalanobis.MahalanobisDistance",
+}
 
 
 def with_todays_names(content: bytes) -> bytes:

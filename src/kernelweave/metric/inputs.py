@@ -1,93 +1,95 @@
-"""Pairs, their labels and their privileged features, checked, as points and indices."""
+"""What the user gives, checked: pairs, labels and privileged features, prior metrics and bounds."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-
-SHOWN = 5  # pairs named in a message
+from kernelweave.metric.problem import PairSpace, PointPairs, distance_percentiles
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """Points as rows and, per pair, the indices of its two points: no differences are stored."""
+class TrainingPairs:
+    """Pairs with their signs, weights and privileged features, and which pairs have these."""
 
-    points: Matrix
-    ends: AnyArray
+    pairs: PointPairs
+    sign: Vector
+    weight: Vector
+    privileged: PointPairs
+    has_privileged: AnyArray
 
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    @property
-    def differ(self) -> AnyArray:
-        """Which pairs consist of two different points."""
-        first, second = self.ends.T
-        out = np.empty(len(self), dtype=bool)
-        for start in range(0, len(self), 4096):
-            span = slice(start, start + 4096)
-            out[span] = (self.points[first[span]] != self.points[second[span]]).any(axis=1)
-        return out
-
-    def used_points(self, which: AnyArray) -> Matrix:
-        """Return the points that belong to one of these pairs."""
-        used = np.unique(self.ends[which])
-        return self.points if len(used) == len(self.points) else self.points[used]
+    def subset(self, mask: AnyArray) -> TrainingPairs:
+        """Return the pairs of a mask."""
+        return TrainingPairs(
+            self.pairs.subset(mask),
+            self.sign[mask],
+            self.weight[mask],
+            self.privileged.subset(mask),
+            self.has_privileged[mask],
+        )
 
 
-def read_pairs(pairs: Any, preprocessor: Any, name: str = "pairs") -> Pairs:
+def check_training_pairs(
+    pairs: Any, y: Any, privileged: Any, sample_weight: Any, preprocessor: Any
+) -> TrainingPairs:
+    """Return all that a metric is learnt from."""
+    checked = check_pairs(pairs, preprocessor)
+    sign = check_signs(y, len(checked))
+    weight = _check_sample_weight(sample_weight, sign, dtype=np.float64, ensure_non_negative=True)
+    known, has_privileged = check_privileged(privileged, checked, indexed=np.ndim(pairs) == 2)
+    return TrainingPairs(checked, sign, weight, known, has_privileged)
+
+
+def check_pairs(pairs: Any, preprocessor: Any) -> PointPairs:
     """Return pairs of shape (n, 2, d), or pairs of indices (n, 2) into the rows of the preprocessor."""
     given: AnyArray = np.asarray(pairs)
     if preprocessor is not None and given.ndim == 2:
-        return _indexed(given, preprocessor, name)
+        points = check_array(preprocessor, dtype=np.float64, order="C", input_name="preprocessor")
+        _check_indices("pairs", given, len(points))
+        if given.shape[1] != 2 or len(given) == 0:
+            raise ValueError(f"pairs of indices must have shape (n, 2) with n > 0; got {given.shape}.")
+        return PointPairs(points, np.ascontiguousarray(given, dtype=np.int64))
     if given.ndim != 3 or given.shape[1] != 2:
-        hint = (
-            "" if preprocessor is not None else ", or (n, 2) indices with preprocessor= the table of points"
+        raise ValueError(
+            "pairs must have shape (n, 2, d), or (n, 2) indices with preprocessor= the table of points; got "
+            f"an array of shape {given.shape}."
         )
-        raise ValueError(f"{name} must have shape (n, 2, d){hint}; got an array of shape {given.shape}.")
-    checked = check_array(given, allow_nd=True, dtype=np.float64, order="C", input_name=name)
-    n, _, d = checked.shape
-    if d == 0:
-        raise ValueError(f"{name} need at least one feature; got shape {given.shape}.")
-    return Pairs(checked.reshape(2 * n, d), np.arange(2 * n, dtype=np.int64).reshape(n, 2))
+    checked = check_array(given, allow_nd=True, dtype=np.float64, order="C", input_name="pairs")
+    if checked.shape[2] == 0:
+        raise ValueError(f"pairs need at least one feature; got shape {given.shape}.")
+    return _consecutive_pairs(checked)
 
 
-def read_points(places: AnyArray, preprocessor: Any) -> Matrix:
+def _consecutive_pairs(pairs: AnyArray) -> PointPairs:
+    n, _, d = pairs.shape
+    return PointPairs(pairs.reshape(2 * n, d), np.arange(2 * n, dtype=np.int64).reshape(n, 2))
+
+
+def points_by_index(indices: AnyArray, preprocessor: Any) -> Matrix:
     """Return rows of the preprocessor by their indices."""
     points = np.asarray(preprocessor)
-    if places.size and not np.issubdtype(places.dtype, np.integer):
-        raise ValueError(f"X must be a table, or whole numbers as rows of preprocessor; got {places.dtype}.")
-    _check_range(places, len(points), "X")
-    return points[places.astype(np.intp)]
+    _check_indices("X", indices, len(points))
+    return points[indices.astype(np.intp)]
 
 
-def _check_range(places: AnyArray, n_points: int, name: str) -> None:
-    if places.size and (places.min() < 0 or places.max() >= n_points):
+def _check_indices(name: str, indices: AnyArray, n_points: int) -> None:
+    if indices.size and not np.issubdtype(indices.dtype, np.integer):
+        raise ValueError(
+            f"{name} must be features, or whole numbers as rows of preprocessor; got {indices.dtype}."
+        )
+    if indices.size and (indices.min() < 0 or indices.max() >= n_points):
         raise ValueError(
             f"{name} must be indices from 0 to {n_points - 1}, the rows of preprocessor; "
-            f"got {places.min()} to {places.max()}."
+            f"got {indices.min()} to {indices.max()}."
         )
 
 
-def _indexed(given: AnyArray, preprocessor: Any, name: str) -> Pairs:
-    points = check_array(preprocessor, dtype=np.float64, order="C", input_name="preprocessor")
-    if given.shape[1] != 2 or not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(
-            f"{name} must have shape (n, 2, d), or (n, 2) whole numbers as indices into preprocessor; "
-            f"got shape {given.shape} of {given.dtype}."
-        )
-    if len(given) == 0:
-        raise ValueError(f"{name} are empty; at least one pair is needed.")
-    _check_range(given, len(points), name)
-    return Pairs(points, np.ascontiguousarray(given, dtype=np.int64))
-
-
-def read_signs(y: Any, n_pairs: int) -> Vector:
+def check_signs(y: Any, n_pairs: int) -> Vector:
     """Return +1 for similar and -1 for dissimilar pairs."""
     if y is None:
         raise ValueError("Pairs need labels y, +1 for similar and -1 for dissimilar ones; got None.")
@@ -97,18 +99,41 @@ def read_signs(y: Any, n_pairs: int) -> Vector:
     values = np.unique(y)
     if not set(values.tolist()) <= {-1, 1}:
         raise ValueError(
-            f"y must be +1 for similar and -1 for dissimilar pairs; got the values {values[:SHOWN].tolist()}."
+            f"y must be +1 for similar and -1 for dissimilar pairs; got the values {values[:5].tolist()}."
         )
     return np.asarray(y, dtype=np.float64)
 
 
-def read_privileged(privileged: Any, pairs: Pairs, indexed: bool) -> tuple[Pairs, AnyArray] | None:
-    """Return the privileged points by pair and which pairs have them; None where there is nothing.
+def check_privileged(privileged: Any, pairs: PointPairs, *, indexed: bool) -> tuple[PointPairs, AnyArray]:
+    """Return the privileged points by pair, and which pairs have them.
 
-    A sample without privileged features is a row of NaN; a pair needs both of its rows.
+    A sample without privileged features is a row of NaN; a pair needs both of its rows, and different ones.
     """
+    n = len(pairs)
+    nothing = PairSpace.without_features(n), np.zeros(n, dtype=bool)
     if privileged is None:
-        return None
+        return nothing
+    found = _check_privileged_table(privileged, pairs, indexed)
+    absent: AnyArray = np.asarray(np.isnan(found.points).all(axis=1))
+    has_privileged = ~absent[found.ends].any(axis=1)
+    if not has_privileged.any():
+        warnings.warn(
+            f"None of the {n} pairs has privileged features (all rows are NaN): this is ITML.", stacklevel=5
+        )
+        return nothing
+    found = replace(found, points=np.where(absent[:, None], 0.0, found.points))
+    equal = has_privileged & ~found.have_distinct_points()
+    if equal.any():
+        warnings.warn(
+            f"{int(equal.sum())} pairs have two equal rows of privileged features ({_first_few(equal)}): a "
+            "slack of zero is none, so they are treated as pairs without privileged features.",
+            stacklevel=5,
+        )
+    return found, has_privileged & ~equal
+
+
+def _check_privileged_table(privileged: Any, pairs: PointPairs, indexed: bool) -> PointPairs:
+    """Return the privileged points as given, in rows that are known or NaN throughout."""
     table = check_array(
         privileged,
         allow_nd=True,
@@ -119,46 +144,102 @@ def read_privileged(privileged: Any, pairs: Pairs, indexed: bool) -> tuple[Pairs
     )
     n = len(pairs)
     if table.ndim == 2 and indexed and len(table) == len(pairs.points):
-        ends = pairs.ends
+        found = PointPairs(table, pairs.ends)
     elif table.ndim == 3 and table.shape[:2] == (n, 2):
-        table = table.reshape(2 * n, -1)
-        ends = np.arange(2 * n, dtype=np.int64).reshape(n, 2)
+        found = _consecutive_pairs(table)
     else:
-        wanted = f"({n}, 2, g), one pair of rows per pair"
-        if indexed:
-            wanted += f", or ({len(pairs.points)}, g), one row per row of preprocessor"
-        raise ValueError(f"privileged must have shape {wanted}; got {np.shape(privileged)}.")
-    missing = np.isnan(table)
-    absent = missing.all(axis=1)
-    partly = missing.any(axis=1) & ~absent
+        raise ValueError(
+            f"privileged must have shape ({n}, 2, g), one pair of rows per pair, or where pairs are indices "
+            f"({len(pairs.points)}, g), one row per row of preprocessor; got {np.shape(privileged)}."
+        )
+    missing = np.isnan(found.points)
+    partly = missing.any(axis=1) & ~missing.all(axis=1)
     if partly.any():
-        where = np.flatnonzero(partly)[:SHOWN].tolist()
         raise ValueError(
             f"A row of privileged is known or NaN throughout, but {int(partly.sum())} rows have some NaN "
-            f"(rows {where} of the table of points); fill them in, or make the whole row NaN."
+            f"(rows {np.flatnonzero(partly)[:5].tolist()} of the table of points); fill them in, or make the "
+            "whole row NaN."
         )
-    told = ~absent[ends].any(axis=1)
-    if not told.any():
+    return found
+
+
+def usable_pairs(data: TrainingPairs) -> AnyArray:
+    """Return which pairs can be learnt from; a dissimilar pair of equal points cannot, and is named."""
+    hopeless = (data.sign < 0.0) & ~data.pairs.have_distinct_points()
+    if hopeless.any():
         warnings.warn(
-            f"None of the {n} pairs has privileged features (all rows are NaN): this is ITML.", stacklevel=4
-        )
-        return None
-    if absent.any():
-        table = np.where(absent[:, None], 0.0, table)
-    found = Pairs(np.ascontiguousarray(table), ends)
-    useless = told & ~found.differ
-    if useless.any():
-        warnings.warn(
-            f"{int(useless.sum())} pairs have two equal rows of privileged features ({named(useless)}): a "
-            "slack of zero is none, so they are treated as pairs without privileged features.",
+            f"{int(hopeless.sum())} dissimilar pairs consist of two equal points ({_first_few(hopeless)}): "
+            "no metric separates them, they are left out.",
             stacklevel=4,
         )
-        told = told & ~useless
-    return (found, told) if told.any() else None
+    usable = (data.weight > 0.0) & ~hopeless
+    if not usable.any():
+        raise ValueError(
+            "No pair is left to learn from: all are dissimilar at distance zero or have weight 0."
+        )
+    return usable
 
 
-def named(mask: AnyArray) -> str:
-    """Return the first places of a mask in words."""
-    places = np.flatnonzero(mask)
-    shown = ", ".join(map(str, places[:SHOWN].tolist()))
-    return f"{'number' if len(places) == 1 else 'numbers'} {shown}{', …' if len(places) > SHOWN else ''}"
+def _first_few(mask: AnyArray) -> str:
+    """Return the numbers of the first five pairs of a mask in words."""
+    numbers = np.flatnonzero(mask).tolist()
+    shown = ", ".join(map(str, numbers[:5]))
+    return f"{'number' if len(numbers) == 1 else 'numbers'} {shown}{', …' if len(numbers) > 5 else ''}"
+
+
+def check_prior(name: str, prior: Any, points: Matrix) -> Matrix:
+    """Return the positive definite matrix that a word or an array stands for."""
+    dim = points.shape[1]
+    legal = f"{name} must be 'identity', 'covariance' or a ({dim}, {dim}) array"
+    if isinstance(prior, str):
+        if prior == "identity":
+            return np.eye(dim)
+        if prior == "covariance":
+            return _inverse_covariance(name, points)
+        raise ValueError(f"{legal}; got {prior!r}.")
+    M: Matrix = np.array(prior, dtype=np.float64)
+    if M.shape != (dim, dim):
+        raise ValueError(f"{legal}; got shape {M.shape}.")
+    if not np.isfinite(M).all() or np.abs(M - M.T).max() > 1e-8 * np.abs(M).max():  # more than rounding
+        raise ValueError(f"{name} must be a symmetric matrix of finite numbers.")
+    return _check_definite(name, (M + M.T) / 2.0, "add a little to its diagonal")
+
+
+def _inverse_covariance(name: str, points: Matrix) -> Matrix:
+    covariance = np.atleast_2d(np.cov(np.unique(points, axis=0), rowvar=False))
+    hint = "the features are collinear or too many for the points; reduce them first, or take the identity"
+    inverse = np.linalg.inv(_check_definite(f"{name}='covariance': the covariance", covariance, hint))
+    return np.asarray((inverse + inverse.T) / 2.0)
+
+
+def _check_definite(name: str, M: Matrix, hint: str) -> Matrix:
+    # The covariance of a single point is NaN.
+    values = np.linalg.eigvalsh(M) if np.isfinite(M).all() else np.array([-np.inf, 1.0])
+    if values[0] <= 1e-12 * values[-1]:
+        raise ValueError(
+            f"{name} must be positive definite, but its eigenvalues go from {values[0]:.3g} to "
+            f"{values[-1]:.3g}: {hint}."
+        )
+    return M
+
+
+def check_bounds(bounds: Any, points: Matrix, prior: Matrix) -> tuple[float, float]:
+    """Return (u, l) with 0 < u < l: those given, or percentiles of the squared distances under the prior."""
+    if bounds is None:
+        u, l = distance_percentiles(points, prior, (3.0, 97.0))  # noqa: E741
+        if not 0.0 < u < l < np.inf:
+            raise ValueError(
+                f"The 3rd and 97th percentile of the squared distances are {u:.3g} and {l:.3g}: they cannot "
+                "serve as bounds; give bounds=(u, l) with 0 < u < l."
+            )
+        return u, l
+    given = np.asarray(bounds, dtype=np.float64).ravel()
+    if given.size != 2:
+        raise ValueError(f"bounds must be two squared distances (u, l); got {bounds!r}.")
+    u, l = given.tolist()  # noqa: E741
+    if not 0.0 < u < l < np.inf:
+        raise ValueError(
+            "bounds=(u, l) are squared distances with 0 < u < l: similar pairs should be nearer than u, "
+            f"dissimilar ones farther than l; got u={u:g}, l={l:g}."
+        )
+    return u, l

@@ -9,17 +9,21 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
 
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._typing import AnyArray
 from kernelweave.estimators.base import forget
 from kernelweave.estimators.parameters import check_count, check_number
 from kernelweave.estimators.progress import gap_bars
-from kernelweave.metric.inputs import Pairs, named, read_pairs, read_privileged, read_signs
-from kernelweave.metric.logdet import MetricProblem, MetricResult, Space, distance_percentiles, solve
-from kernelweave.metric.mahalanobis import MahalanobisMetric, components_of, distances
-from kernelweave.metric.setting import as_prior, check_bounds
-from kernelweave.metric.threshold import best_threshold
+from kernelweave.metric.inputs import (
+    TrainingPairs,
+    check_bounds,
+    check_prior,
+    check_training_pairs,
+    usable_pairs,
+)
+from kernelweave.metric.mahalanobis import MahalanobisMetric, best_threshold, metric_components
+from kernelweave.metric.problem import LogDetProblem, PairSpace
+from kernelweave.metric.projections import BregmanProjections, MetricResult
 
 REASONS = {
     "max_iter": "max_iter={n} sweeps were made; raise max_iter or tol",
@@ -77,7 +81,7 @@ class ITML(MahalanobisMetric):
     metric-learn takes percentiles of unsquared distances unless bounds are given, visits similar pairs first
     and stops on the change of the multipliers. Given the same bounds its metric nears this one: on pairs of
     iris and wine (gamma 0.1 and 1) it came within 1e-5, relatively, after 89 to 5000 sweeps.
-    A dissimilar pair at distance zero cannot be told apart by any metric: it is left out, with a warning.
+    A dissimilar pair at distance zero cannot be separated by any metric: it is left out, with a warning.
 
     Examples
     --------
@@ -106,26 +110,21 @@ class ITML(MahalanobisMetric):
         """Learn the metric from pairs (n, 2, d) and y = ±1; ``sample_weight`` multiplies gamma per pair.
 
         Pairs of weight 0 decide nothing: neither the metric nor its bounds nor the threshold.
-        ``privileged`` is not looked at: it is there so that ITML can stand where `ITMLPlus` does.
+        ``privileged`` is ignored: it is there so that ITML can replace `ITMLPlus`.
         """
         return self._fit(pairs, y, None, sample_weight)
 
     def _fit(self, pairs: Any, y: Any, privileged: Any, sample_weight: Any) -> Self:
+        """Fit any learner of the family; they differ in `_select_pairs`, `_problem` and `_solver`."""
         self._check_parameters()
         forget(self)
-        checked = read_pairs(pairs, self.preprocessor)
-        sign = read_signs(y, len(checked))
-        weight = _check_sample_weight(sample_weight, sign, dtype=np.float64, ensure_non_negative=True)
-        known = read_privileged(privileged, checked, np.ndim(pairs) == 2)
-        used = (weight > 0.0) & self._tellable(checked, sign)
-        if not used.any():
-            raise ValueError(
-                "No pair is left to learn from: all are dissimilar at distance zero or have weight 0."
-            )
-        problem = self._problem(checked, sign, weight, used, known)
-        self._solve(problem, used)
-        self._calibrate(Pairs(checked.points, checked.ends[used]), sign[used], weight[used])
-        self.classes_ = np.array([-1, 1])
+        given = check_training_pairs(pairs, y, privileged, sample_weight, self.preprocessor)
+        given = self._select_pairs(given)
+        used = usable_pairs(given)
+        data = given.subset(used)
+        result = self._solve(self._problem(data))
+        self._set_fitted(result, data, used)
+        self._warn_unless_converged(result)
         return self
 
     def _check_parameters(self) -> None:
@@ -133,71 +132,30 @@ class ITML(MahalanobisMetric):
         check_number("tol", self.tol, above=0.0, below=1.0)
         check_count("max_iter", self.max_iter)
 
-    def _tellable(self, pairs: Pairs, sign: Vector) -> AnyArray:
-        hopeless = (sign < 0.0) & ~pairs.differ
-        if hopeless.any():
-            warnings.warn(
-                f"{int(hopeless.sum())} dissimilar pairs consist of two equal points ({named(hopeless)}): no "
-                "metric tells them apart, they are left out.",
-                stacklevel=5,
-            )
-        return ~hopeless
+    def _select_pairs(self, given: TrainingPairs) -> TrainingPairs:
+        """Return the pairs with weights of zero where they are not to be learnt from."""
+        return given
 
-    def _problem(
-        self,
-        pairs: Pairs,
-        sign: Vector,
-        weight: Vector,
-        used: AnyArray,
-        known: tuple[Pairs, AnyArray] | None,  # noqa: ARG002 - for those with privileged features
-    ) -> MetricProblem:
-        """Return the problem of the used pairs, in which every slack is a pair's own."""
-        self.n_features_in_ = pairs.points.shape[1]
-        ends, sign, weight = pairs.ends[used], sign[used], weight[used]
-        points = pairs.used_points(used)
-        prior = as_prior("prior", self.prior, points, self.n_features_in_)
-        if self.bounds is None:
-            found = distance_percentiles(points, prior, (3.0, 97.0))
-            self.bounds_ = check_bounds(found, learnt=True)
-        else:
-            self.bounds_ = check_bounds(self.bounds)
-        return MetricProblem(
-            space=Space(pairs.points, np.ascontiguousarray(ends), prior),
-            privileged=Space(np.zeros((1, 1)), np.zeros_like(ends), np.eye(1)),
-            sign=sign,
-            goal=np.where(sign > 0.0, *self.bounds_),
-            gamma=self.gamma * weight,
-            cap=np.full(len(sign), np.inf),
-            told=np.zeros(len(sign), dtype=bool),
-            reach=np.ones(len(sign)),
-            lam=1.0,
-        )
+    def _problem(self, data: TrainingPairs) -> LogDetProblem:
+        points = data.pairs.used_points()
+        prior = check_prior("prior", self.prior, points)
+        self.bounds_ = check_bounds(self.bounds, points, prior)
+        space = PairSpace(data.pairs.points, data.pairs.ends, prior)
+        return LogDetProblem.itml(space, data.sign, self.bounds_, self.gamma * data.weight)
 
-    def _corrected(self) -> bool:
-        return True
+    def _solver(self) -> BregmanProjections:
+        return BregmanProjections(self.tol, self.max_iter)
 
-    def _solve(self, problem: MetricProblem, used: AnyArray) -> None:
+    def _solve(self, problem: LogDetProblem) -> MetricResult:
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        with gap_bars(self.verbose, "look") as bar:
-            result = solve(
-                problem,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                rng=rng,
-                corrected=self._corrected(),
-                progress=bar("metric", self.tol),
-            )
-        self._keep(result, used)
-        if result.stopped != "converged":
-            warnings.warn(
-                f"Stopped at a relative duality gap of {self.duality_gap_:.2e}, above tol={self.tol:.2e}: "
-                f"{REASONS[result.stopped].format(n=result.n_sweeps)}.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        with gap_bars(self.verbose, "check") as bar:
+            return self._solver().solve(problem, rng, bar("metric", self.tol))
 
-    def _keep(self, result: MetricResult, used: AnyArray) -> None:
-        self.components_ = components_of(result.M)
+    def _set_fitted(self, result: MetricResult, data: TrainingPairs, used: AnyArray) -> None:
+        """Set what was learnt from ``data``, the ``used`` ones of the pairs given."""
+        self.n_features_in_ = data.pairs.dim
+        self.classes_ = np.array([-1, 1])
+        self.components_ = metric_components(result.M)
         self.multipliers_ = np.zeros(len(used))
         self.multipliers_[used] = result.a
         self.certificate_ = result.certificate
@@ -205,9 +163,17 @@ class ITML(MahalanobisMetric):
         self.objective_ = result.certificate.upper
         self.history_ = list(result.history)
         self.n_iter_ = result.n_sweeps
-
-    def _calibrate(self, pairs: Pairs, sign: Vector, weight: Vector) -> None:
-        if len(np.unique(sign)) == 2:
-            self.threshold_ = best_threshold(distances(pairs, self.components_), sign, weight=weight)
-        else:  # one kind of pairs says nothing of the other: half way between the goals
+        if len(np.unique(data.sign)) == 2:
+            distances = data.pairs.lengths(self.components_)
+            self.threshold_ = best_threshold(distances, data.sign, weight=data.weight)
+        else:  # pairs of one kind do not show where the other begins: half way between the goals
             self.threshold_ = float(np.mean(np.sqrt(self.bounds_)))
+
+    def _warn_unless_converged(self, result: MetricResult) -> None:
+        if result.stopped != "converged":
+            warnings.warn(
+                f"Stopped at a relative duality gap of {self.duality_gap_:.2e}, above tol={self.tol:.2e}: "
+                f"{REASONS[result.stopped].format(n=result.n_sweeps)}.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )

@@ -1,4 +1,4 @@
-"""ITML+: privileged features correct the slacks of metric learning; none are needed afterwards."""
+"""ITML+: slacks of metric learning from privileged features, which only the training pairs have."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Matrix
 from kernelweave.estimators.parameters import check_choice, check_number
-from kernelweave.metric.inputs import Pairs
+from kernelweave.metric.inputs import TrainingPairs, check_prior
 from kernelweave.metric.itml import ITML
-from kernelweave.metric.logdet import MetricProblem, MetricResult, Space, distance_percentiles
-from kernelweave.metric.setting import as_prior
+from kernelweave.metric.problem import LogDetProblem, PairSpace, distance_percentiles
+from kernelweave.metric.projections import BregmanProjections, MetricResult
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -92,44 +92,34 @@ class ITMLPlus(ITML):
                 f"got kappa={self.kappa!r}."
             )
 
-    def _problem(
-        self,
-        pairs: Pairs,
-        sign: Vector,
-        weight: Vector,
-        used: AnyArray,
-        known: tuple[Pairs, AnyArray] | None,
-    ) -> MetricProblem:
-        problem = super()._problem(pairs, sign, weight, used, known)
-        self.told_ = np.zeros(len(used), dtype=bool)
-        if known is None:
+    def _problem(self, data: TrainingPairs) -> LogDetProblem:
+        problem = super()._problem(data)
+        if not data.has_privileged.any():
             return problem
-        hidden, told = known[0], known[1][used]
-        if not told.any():
-            return problem
-        self.told_[used] = told
-        rows = hidden.used_points(known[1] & used)
-        prior = self._privileged_prior(rows, pairs.used_points(used), problem.space.prior)
         price = np.inf if self.kappa is None else float(self.kappa)
-        return replace(
-            problem,
-            privileged=Space(hidden.points, np.ascontiguousarray(hidden.ends[used]), prior),
-            cap=np.where(told, price * weight[used] / problem.goal, np.inf),
-            told=told,
-            lam=float(self.lam),
-        )
+        prior = self._privileged_prior(data, problem.space)
+        space = PairSpace(data.privileged.points, data.privileged.ends, prior)
+        return problem.itml_plus(space, data.has_privileged, float(self.lam), price * data.weight)
 
-    def _privileged_prior(self, hidden: Matrix, points: Matrix, prior: Matrix) -> Matrix:
-        dim = hidden.shape[1]
-        if not (isinstance(self.privileged_prior, str) and self.privileged_prior == "matched"):
-            return as_prior("privileged_prior", self.privileged_prior, hidden, dim)
-        here = distance_percentiles(points, prior, (50.0, 50.0))[0]
-        there = distance_percentiles(hidden, np.eye(dim), (50.0, 50.0))[0]
-        return np.eye(dim) * (here / there if there > 0.0 else 1.0)
+    def _privileged_prior(self, data: TrainingPairs, space: PairSpace) -> Matrix:
+        points = data.privileged.subset(data.has_privileged).used_points()
+        if isinstance(self.privileged_prior, str) and self.privileged_prior == "matched":
+            return _matched_prior(points, space)
+        return check_prior("privileged_prior", self.privileged_prior, points)
 
-    def _corrected(self) -> bool:
-        return self.projections == "corrected"
+    def _solver(self) -> BregmanProjections:
+        return replace(super()._solver(), corrected=self.projections == "corrected")
 
-    def _keep(self, result: MetricResult, used: AnyArray) -> None:
-        super()._keep(result, used)
-        self.privileged_matrix_ = result.P if self.told_.any() else None
+    def _set_fitted(self, result: MetricResult, data: TrainingPairs, used: AnyArray) -> None:
+        super()._set_fitted(result, data, used)
+        self.told_ = np.zeros(len(used), dtype=bool)
+        self.told_[used] = data.has_privileged
+        self.privileged_matrix_ = result.P if data.has_privileged.any() else None
+
+
+def _matched_prior(privileged_points: Matrix, space: PairSpace) -> Matrix:
+    """Return the multiple of the identity under which the median distances of both spaces are equal."""
+    prior = np.eye(privileged_points.shape[1])
+    median = distance_percentiles(space.used_points(), space.prior, (50.0, 50.0))[0]
+    privileged_median = distance_percentiles(privileged_points, prior, (50.0, 50.0))[0]
+    return prior * (median / privileged_median if privileged_median > 0.0 else 1.0)

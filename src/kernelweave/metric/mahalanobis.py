@@ -1,4 +1,4 @@
-"""What every learnt Mahalanobis metric offers: distances, scores, a linear map, a threshold."""
+"""What every learnt Mahalanobis metric offers: distances, scores, a linear map, and a threshold."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import ClassifierTags, TransformerTags
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.metric.inputs import Pairs, read_pairs, read_points, read_signs
-from kernelweave.metric.threshold import best_threshold
+from kernelweave.estimators.parameters import check_choice, check_number, check_share
+from kernelweave.metric.inputs import check_pairs, check_signs, points_by_index
+
+STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 
 
-def components_of(M: Matrix) -> Matrix:
+def metric_components(M: Matrix) -> Matrix:
     """Return L with M = L'L: its rows are the axes of the metric, longest first."""
     values, vectors = np.linalg.eigh(M)
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1].T)
 
 
 class MahalanobisMetric(BaseEstimator):  # type: ignore[misc]
-    """A metric d(x, x')² = (x - x')'M(x - x') that was learnt; ``components_`` is L with M = L'L."""
+    """A metric d(x, x')² = (x - x')'M(x - x') that was learnt; ``components_`` is L with M = L'L.
+
+    ``preprocessor`` is the table of points that pairs may be indices into, or None.
+    """
+
+    preprocessor: Any
 
     def get_mahalanobis_matrix(self) -> Matrix:
         """Return the learnt matrix M."""
@@ -33,24 +40,23 @@ class MahalanobisMetric(BaseEstimator):  # type: ignore[misc]
     def get_metric(self) -> Callable[[Any, Any], float]:
         """Return the distance as a function of two points, for example for scikit-learn's neighbours."""
         check_is_fitted(self, "components_")
-        return Metric(self.components_.copy())
+        return MahalanobisDistance(self.components_.copy())
 
     def transform(self, X: Any) -> Matrix:
         """Return X L': points whose Euclidean distances are the learnt ones."""
         check_is_fitted(self, "components_")
-        given = np.asarray(X)
-        if getattr(self, "preprocessor", None) is not None and given.ndim == 1:
-            X = read_points(given, self.preprocessor)
+        if self.preprocessor is not None and np.ndim(X) == 1:
+            X = points_by_index(np.asarray(X), self.preprocessor)
         X = check_array(X, dtype=np.float64, input_name="X")
-        self._check_features(X.shape[1])
+        validate_data(self, X, reset=False, skip_check_array=True)  # as many features as in fit
         return np.asarray(X @ self.components_.T)
 
     def pair_distance(self, pairs: Any) -> Vector:
         """Return the learnt distance (not squared) of the two points of every pair."""
         check_is_fitted(self, "components_")
-        checked = self._read(pairs)
-        self._check_features(checked.points.shape[1])
-        return distances(checked, self.components_)
+        checked = check_pairs(pairs, self.preprocessor)
+        validate_data(self, checked.points, reset=False, skip_check_array=True)
+        return checked.lengths(self.components_)
 
     def pair_score(self, pairs: Any) -> Vector:
         """Return minus the distance: the larger, the more similar."""
@@ -68,7 +74,7 @@ class MahalanobisMetric(BaseEstimator):  # type: ignore[misc]
     def score(self, pairs: Any, y: Any) -> float:
         """Return the area under the ROC curve of the pairs' scores."""
         scores = self.pair_score(pairs)
-        return float(roc_auc_score(read_signs(y, len(scores)), scores))
+        return float(roc_auc_score(check_signs(y, len(scores)), scores))
 
     def set_threshold(self, threshold: float) -> Self:
         """Set the distance up to which `predict` calls two points similar."""
@@ -83,19 +89,14 @@ class MahalanobisMetric(BaseEstimator):  # type: ignore[misc]
 
         The last two keep the other rate at ``min_rate`` or above.
         """
-        found = self.pair_distance(pairs)
-        signs = read_signs(y, len(found))
-        return self.set_threshold(best_threshold(found, signs, strategy, min_rate=min_rate, beta=beta))
-
-    def _read(self, pairs: Any) -> Pairs:
-        return read_pairs(pairs, getattr(self, "preprocessor", None))
-
-    def _check_features(self, found: int) -> None:
-        if found != self.n_features_in_:
-            raise ValueError(
-                f"X has {found} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input"
-            )
+        check_choice("strategy", strategy, STRATEGIES)
+        if strategy == "f_beta":
+            check_number("beta", beta, above=0.0)
+        elif strategy != "accuracy":
+            check_share("min_rate", min_rate)
+        distances = self.pair_distance(pairs)
+        signs = check_signs(y, len(distances))
+        return self.set_threshold(best_threshold(distances, signs, strategy, min_rate=min_rate, beta=beta))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -109,7 +110,7 @@ class MahalanobisMetric(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class Metric:
+class MahalanobisDistance:
     """The learnt distance of two points, as something to call."""
 
     def __init__(self, components: Matrix) -> None:
@@ -119,11 +120,40 @@ class Metric:
         return float(np.linalg.norm(self.components @ (np.asarray(first) - np.asarray(second))))
 
 
-def distances(pairs: Pairs, components: Matrix) -> Vector:
-    """Return the lengths of L(x - x') over the pairs, some thousands at a time."""
-    out = np.empty(len(pairs))
-    for start in range(0, len(pairs), 4096):
-        first, second = pairs.ends[start : start + 4096].T
-        V = (pairs.points[first] - pairs.points[second]) @ components.T
-        out[start : start + 4096] = np.sqrt(np.einsum("ij,ij->i", V, V))
-    return out
+def best_threshold(
+    distances: Vector,
+    signs: Vector,
+    strategy: str = "accuracy",
+    *,
+    min_rate: float | None = None,
+    beta: float = 1.0,
+    weight: Vector | None = None,
+) -> float:
+    """Return the threshold that serves the strategy best on these pairs, in the middle between two distances.
+
+    ``max_tpr`` and ``max_tnr`` keep the other rate at ``min_rate`` or more. Ties go to the smaller threshold.
+    """
+    weight = np.ones(len(distances)) if weight is None else weight
+    n_similar, n_different = weight[signs > 0.0].sum(), weight[signs < 0.0].sum()
+    if n_similar <= 0.0 or n_different <= 0.0:
+        raise ValueError("A threshold needs similar and dissimilar pairs; there is only one kind.")
+    values = np.unique(distances)
+    # Just below all distances, in the middle between neighbours, and at the largest.
+    cuts = np.r_[np.nextafter(values[0], -np.inf), (values[:-1] + values[1:]) / 2.0, values[-1]]
+    tp, fp = (_weight_up_to(cuts, distances[signs == kind], weight[signs == kind]) for kind in (1.0, -1.0))
+    tpr, tnr = tp / n_similar, 1.0 - fp / n_different
+    if strategy == "accuracy":
+        quality: AnyArray = tp + n_different - fp
+    elif strategy == "f_beta":
+        quality = (1.0 + beta**2) * tp / ((1.0 + beta**2) * tp + beta**2 * (n_similar - tp) + fp)
+    else:
+        kept, wanted = (tnr, tpr) if strategy == "max_tpr" else (tpr, tnr)
+        quality = np.where(kept >= min_rate, wanted, -1.0)
+    return float(cuts[int(np.argmax(quality))])
+
+
+def _weight_up_to(cuts: Vector, distances: Vector, weight: Vector) -> Vector:
+    """Return the weight of the pairs with a distance of at most each cut."""
+    order = np.argsort(distances)
+    total = np.concatenate([[0.0], np.cumsum(weight[order])])
+    return np.asarray(total[np.searchsorted(distances[order], cuts, side="right")])

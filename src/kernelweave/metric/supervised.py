@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,15 +16,13 @@ from kernelweave.estimators.base import forget
 from kernelweave.estimators.parameters import check_count, check_number
 from kernelweave.metric.itml import ITML
 
-PER_CLASS = 20  # pairs per pair of classes, as metric-learn makes
-
 
 def pairs_from_labels(
     labels: Any, n_pairs: int, similar_share: float = 0.5, random_state: Any = None
 ) -> tuple[AnyArray, AnyArray]:
     """Return random pairs of samples as indices (n, 2), and +1 for equal, -1 for different labels.
 
-    Similar pairs come first. No pair comes twice; where a kind has fewer than asked for, all are taken.
+    Similar pairs come first. No pair comes twice; where fewer of a kind exist than asked for, all are taken.
 
     >>> ends, y = pairs_from_labels(["a", "a", "b", "b"], n_pairs=4, random_state=0)
     >>> ends.shape, y.tolist()
@@ -31,47 +30,50 @@ def pairs_from_labels(
     """
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     _, labels = np.unique(np.asarray(labels), return_inverse=True)
-    wanted = round(similar_share * n_pairs)
-    similar = _draw(labels, True, wanted, rng)
-    different = _draw(labels, False, n_pairs - wanted, rng)
+    n_similar = round(similar_share * n_pairs)
+    similar = _draw_pairs(labels, True, n_similar, rng)
+    different = _draw_pairs(labels, False, n_pairs - n_similar, rng)
     return np.vstack([similar, different]), np.repeat([1, -1], [len(similar), len(different)])
 
 
-def _draw(labels: AnyArray, equal: bool, wanted: int, rng: np.random.Generator) -> AnyArray:
-    n = len(labels)
-    sizes = np.bincount(labels)
-    same = int((sizes * (sizes - 1) // 2).sum())
-    total = same if equal else n * (n - 1) // 2 - same
-    wanted = min(wanted, total)
-    if wanted * 4 >= total or n <= 64:  # list them all
+def _draw_pairs(labels: AnyArray, equal: bool, n_wanted: int, rng: np.random.Generator) -> AnyArray:
+    """Return different pairs i < j of samples with equal, or with different labels, all equally likely."""
+    n, sizes = len(labels), np.bincount(labels)
+    n_equal_by_class = sizes * (sizes - 1) // 2
+    n_equal = int(n_equal_by_class.sum())
+    n_possible = n_equal if equal else n * (n - 1) // 2 - n_equal
+    n_wanted = min(n_wanted, n_possible)
+    if 4 * n_wanted >= n_possible or n <= 64:  # a large part of them all: list them
         first, second = np.triu_indices(n, 1)
-        fits = np.flatnonzero((labels[first] == labels[second]) == equal)
-        chosen = rng.choice(fits, wanted, replace=False)
+        fitting = np.flatnonzero((labels[first] == labels[second]) == equal)
+        chosen = rng.choice(fitting, n_wanted, replace=False)
         return np.column_stack([first[chosen], second[chosen]])
-    members = [np.flatnonzero(labels == c) for c in range(len(sizes))]
-    found = np.empty(0, dtype=np.int64)
-    while len(found) < wanted:  # codes of pairs i < j; draw, drop what does not fit, drop repetitions
+    # A small part: draw, and drop what does not fit or has come before. A pair's code is i n + j.
+    by_class = np.argsort(labels, kind="stable")
+    class_starts = np.cumsum(sizes) - sizes
+    codes = np.empty(0, dtype=np.int64)
+    while len(codes) < n_wanted:
         if equal:
-            pairs_per_class = sizes * (sizes - 1) / 2.0
-            kinds = rng.choice(len(sizes), 2 * wanted, p=pairs_per_class / pairs_per_class.sum())
-            places = rng.integers(0, sizes[kinds][:, None], size=(len(kinds), 2))
-            drawn = np.array([members[c][place] for c, place in zip(kinds, places, strict=True)])
+            classes = rng.choice(len(sizes), 2 * n_wanted, p=n_equal_by_class / n_equal)
+            within = rng.integers(0, sizes[classes][:, None], size=(len(classes), 2))
+            drawn = by_class[class_starts[classes][:, None] + within]
         else:
-            drawn = rng.integers(0, n, size=(2 * wanted, 2))
+            drawn = rng.integers(0, n, size=(2 * n_wanted, 2))
         i, j = np.sort(drawn, axis=1).T
         fits = (i != j) & ((labels[i] == labels[j]) == equal)
-        found = np.concatenate([found, (i * n + j)[fits]])
-        found = found[np.sort(np.unique(found, return_index=True)[1])]
-    return np.column_stack(divmod(found[:wanted], n))
+        codes = np.concatenate([codes, (i * n + j)[fits]])
+        codes = codes[np.sort(np.unique(codes, return_index=True)[1])]
+    return np.column_stack(divmod(codes[:n_wanted], n))
 
 
+@dataclass(eq=False, repr=False)
 class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""A metric from labelled samples: random pairs of equal and of different labels, then a pair learner.
 
     Parameters
     ----------
     learner : ITML, ITMLPlus, ITMLSelect or None, default=None
-        What learns from the pairs; None is ``ITML()``.
+        Estimator that learns from the pairs; None is ``ITML()``.
     n_pairs : int or None, default=None
         How many pairs to draw; None is 20 times the square of the number of classes.
     similar_share : float, default=0.5
@@ -103,18 +105,11 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     """
 
-    def __init__(
-        self,
-        learner: Any = None,
-        *,
-        n_pairs: int | None = None,
-        similar_share: float = 0.5,
-        random_state: Any = None,
-    ) -> None:
-        self.learner = learner
-        self.n_pairs = n_pairs
-        self.similar_share = similar_share
-        self.random_state = random_state
+    learner: Any = None
+    _: KW_ONLY
+    n_pairs: int | None = None
+    similar_share: float = 0.5
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, privileged: Any = None) -> Self:
         """Learn from samples X (n, d), labels y and privileged features (n, g), NaN rows where not known."""
@@ -122,22 +117,26 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_number("similar_share", self.similar_share, above=0.0, below=1.0)
         forget(self)
         X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "Pairs of different labels need at least 2 classes; y has 1 class only: "
-                f"{self.classes_.tolist()}."
-            )
-        n_pairs = PER_CLASS * len(self.classes_) ** 2 if self.n_pairs is None else self.n_pairs
+        self.classes_ = self._check_classes(y)
         rng = check_random_state(self.random_state)
+        # 20 pairs for every pair of classes, as metric-learn makes.
+        n_pairs = 20 * len(self.classes_) ** 2 if self.n_pairs is None else self.n_pairs
         self.pairs_, self.pair_labels_ = pairs_from_labels(y, n_pairs, self.similar_share, rng)
         learner = clone(ITML() if self.learner is None else self.learner).set_params(preprocessor=X)
         if learner.random_state is None:
             learner.set_params(random_state=rng.randint(2**31 - 1))
         learner.fit(self.pairs_, self.pair_labels_, privileged=privileged)
-        self.learner_ = learner.set_params(preprocessor=None)
+        self.learner_ = learner.set_params(preprocessor=None)  # the samples are not kept
         return self
+
+    def _check_classes(self, y: AnyArray) -> AnyArray:
+        check_classification_targets(y)
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(
+                f"Pairs of different labels need at least 2 classes; y has 1 class only: {classes.tolist()}."
+            )
+        return classes
 
     @property
     def _n_features_out(self) -> int:

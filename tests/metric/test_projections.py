@@ -1,21 +1,23 @@
 """LogDet metric learning against conic programs: metrics, both bounds, and proofs of infeasibility."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from tests.metric.metrics import bounds, problem, random_pairs
+from tests.metric.metrics import bounds, itml, itml_plus, random_pairs
 from tests.reference import metrics as oracle
 
 from kernelweave.errors import InfeasibleError
-from kernelweave.metric.feasibility import FeasibilityTest
-from kernelweave.metric.logdet import distance_percentiles, solve
-from kernelweave.metric.supervised import pairs_from_labels
+from kernelweave.metric import BregmanProjections, pairs_from_labels
+from kernelweave.metric.problem import distance_percentiles
+from kernelweave.metric.projections import BestBounds, proves_infeasible
 
 ORACLE = 1e-6  # what the conic solver's own optimum may be off by, relatively
 
 
-def fit(given, tol=1e-9, max_iter=3000, seed=0, **options):
-    return solve(given, tol=tol, max_iter=max_iter, rng=np.random.default_rng(seed), **options)
+def fit(given, tol=1e-9, max_iter=3000, rng=None, **options):
+    return BregmanProjections(tol, max_iter, **options).solve(given, rng or np.random.default_rng(0))
 
 
 def assert_optimal(result, optimum, M):
@@ -34,9 +36,9 @@ def assert_encloses(result, optimum):
 @pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_itml_is_the_conic_optimum(seed, gamma):
-    V, W, sign = random_pairs(seed)
+    V, _, sign = random_pairs(seed)
     optimum, M = oracle.itml(V, sign, gamma, *bounds(V))
-    assert_optimal(fit(problem(V, W, sign, gamma=gamma, told=np.zeros(len(sign), dtype=bool))), optimum, M)
+    assert_optimal(fit(itml(V, sign, gamma)), optimum, M)
 
 
 class OneOrder:
@@ -50,28 +52,27 @@ def test_a_new_order_every_sweep_saves_most_of_the_sweeps():
     X, y = load_iris(return_X_y=True)
     ends, sign = pairs_from_labels(y, 150, random_state=0)
     V = (X / X.std(axis=0))[ends]
-    given = problem(V[:, 0] - V[:, 1], np.zeros((150, 1)), sign.astype(float), told=np.zeros(150, dtype=bool))
+    given = itml(V[:, 0] - V[:, 1], sign.astype(float))
     shuffled = fit(given, tol=1e-3)
-    kept = solve(given, tol=1e-3, max_iter=3000, rng=OneOrder())
+    kept = fit(given, tol=1e-3, rng=OneOrder())
     assert shuffled.stopped == kept.stopped == "converged"
     assert 5 * shuffled.n_sweeps < kept.n_sweeps
     np.testing.assert_allclose(kept.certificate.upper, shuffled.certificate.upper, rtol=2e-3)
 
 
 def test_itml_stays_close_to_any_prior(rng):
-    V, W, sign = random_pairs(3)
+    V, _, sign = random_pairs(3)
     A = rng.normal(size=(4, 4))
     prior = A @ A.T + np.eye(4)
     optimum, M = oracle.itml(V, sign, 1.0, *bounds(V), prior=prior)
-    given = problem(V, W, sign, told=np.zeros(len(sign), dtype=bool), prior=prior)
-    assert_optimal(fit(given), optimum, M)
+    assert_optimal(fit(itml(V, sign, prior=prior)), optimum, M)
 
 
 @pytest.mark.parametrize(("gamma", "lam", "kappa"), [(0.1, 1.0, 1.0), (1.0, 0.5, 0.3), (1.0, 2.0, 5.0)])
 def test_soft_itml_plus_is_the_conic_optimum(gamma, lam, kappa):
     V, W, sign = random_pairs(4)
     optimum, M, P = oracle.itml_plus(V, W, sign, gamma, lam, kappa, *bounds(V))
-    result = fit(problem(V, W, sign, gamma=gamma, lam=lam, kappa=kappa), tol=1e-8)
+    result = fit(itml_plus(V, W, sign, gamma=gamma, lam=lam, kappa=kappa), tol=1e-8)
     assert_optimal(result, optimum, M)
     np.testing.assert_allclose(result.P, P, atol=1e-4 * np.abs(P).max())
 
@@ -80,10 +81,10 @@ def test_soft_itml_plus_is_the_conic_optimum(gamma, lam, kappa):
 def test_hard_itml_plus_is_the_conic_optimum_and_the_limit_of_the_soft_form(seed):
     V, W, sign = random_pairs(seed, n=8)
     optimum, M, P = oracle.itml_plus(V, W, sign, 1.0, 1.0, None, *bounds(V))
-    hard = fit(problem(V, W, sign), tol=1e-8)
+    hard = fit(itml_plus(V, W, sign), tol=1e-8)
     assert_optimal(hard, optimum, M)
     np.testing.assert_allclose(hard.P, P, atol=1e-4 * np.abs(P).max())
-    soft = fit(problem(V, W, sign, kappa=1e3), tol=1e-6)
+    soft = fit(itml_plus(V, W, sign, kappa=1e3), tol=1e-6)
     assert_optimal(soft, optimum, M)
 
 
@@ -91,24 +92,26 @@ def test_hard_itml_plus_is_the_conic_optimum_and_the_limit_of_the_soft_form(seed
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_partial_itml_plus_is_the_conic_optimum(kappa, share):
     V, W, sign = random_pairs(1, n=10)
-    told = np.arange(10) < 10 * share
-    known = np.where(told[:, None], W, np.nan)
+    has_privileged = np.arange(10) < 10 * share
+    known = np.where(has_privileged[:, None], W, np.nan)
     optimum, M, _ = oracle.itml_plus(V, known, sign, 1.0, 1.0, kappa, *bounds(V))
-    assert_optimal(fit(problem(V, W, sign, kappa=kappa, told=told), tol=1e-10), optimum, M)
+    assert_optimal(
+        fit(itml_plus(V, W, sign, kappa=kappa, has_privileged=has_privileged), tol=1e-10), optimum, M
+    )
 
 
 def test_metrics_of_the_hard_form_satisfy_every_constraint():
     V, W, sign = random_pairs(0, n=8)
-    result = fit(problem(V, W, sign), tol=1e-4)
+    result = fit(itml_plus(V, W, sign), tol=1e-4)
     p, s = (np.einsum("ij,jk,ik->i", A, K, A) for A, K in ((V, result.M), (W, result.P)))
     assert (sign * (p - s)).max() <= 1e-12
 
 
 def test_the_gap_bounds_the_divergence_from_the_optimal_metric():
-    V, W, sign = random_pairs(2)
+    V, _, sign = random_pairs(2)
     _, M = oracle.itml(V, sign, 1.0, *bounds(V))
     for tol in (1e-1, 1e-2, 1e-3):
-        result = fit(problem(V, W, sign, told=np.zeros(len(sign), dtype=bool)), tol=tol)
+        result = fit(itml(V, sign), tol=tol)
         ratio = M @ np.linalg.inv(result.M)
         divergence = np.trace(ratio) - np.linalg.slogdet(ratio)[1] - len(M)
         assert 0.0 < divergence <= result.certificate.gap + 1e-6
@@ -117,59 +120,73 @@ def test_the_gap_bounds_the_divergence_from_the_optimal_metric():
 def test_algorithm_6_stops_above_the_optimum_and_its_certificate_says_so():
     V, W, sign = random_pairs(4, n=8)
     optimum, M, _ = oracle.itml_plus(V, W, sign, 1.0, 1.0, None, *bounds(V))
-    result = fit(problem(V, W, sign), corrected=False, max_iter=100)
+    result = fit(itml_plus(V, W, sign), corrected=False, max_iter=100)
     assert result.stopped == "steady"
     assert_encloses(result, optimum)
     assert result.certificate.relative_gap > 0.01
     assert np.abs(result.M - M).max() > 0.01 * np.abs(M).max()
+    # The metric is that of the multipliers, not the feasible one behind the upper bound.
+    np.testing.assert_allclose(np.linalg.inv(result.M), np.eye(4) + (V.T * (result.a * sign)) @ V)
+    longer = fit(itml_plus(V, W, sign), corrected=False, max_iter=100, resting_change=0.0)
+    assert longer.n_sweeps > 2 * result.n_sweeps
+
+
+def test_worse_multipliers_do_not_worsen_the_bounds(rng):
+    V, _, sign = random_pairs(0)
+    given = itml(V, sign)
+    found, state = BestBounds(given, None, None), given.initial_state()
+    for _ in range(5):
+        given.sweep(state, rng.permutation(given.n_pairs))
+    best = found.update(state, n_sweeps=5)
+    assert found.update(given.initial_state(), n_sweeps=6) == best
+    np.testing.assert_array_equal(found.result("max_iter", use_last=False).a, state.a)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
 def test_an_infeasible_hard_problem_is_named(seed):
     V, W, sign = random_pairs(seed, n=60, d=3, g=2)
     with pytest.raises(InfeasibleError, match=r"has no solution.*kappa"):
-        fit(problem(V, W, sign))
+        fit(itml_plus(V, W, sign))
 
 
 def test_a_proof_of_infeasibility_is_one():
     # One pair similar, one dissimilar, with the same differences: p <= s and p >= c s with c > 1.
     V, W = np.eye(2)[[0, 0, 1]], np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
     sign = np.array([1.0, -1.0, 1.0])
-    test = FeasibilityTest.of(problem(V, W, sign))
-    assert not test.proves(np.array([1.0, 1.0, 0.0]))
-    only = FeasibilityTest.of(problem(V[:2, :1], W[:2, :1], sign[:2]))
-    assert only.proves(np.array([2.0, 1.0]))  # 2 - 1 > 0 and -(2 - 4) > 0
-    assert not only.proves(np.array([1.0, 2.0]))
-    assert not only.proves(np.zeros(2))
+    assert not proves_infeasible(itml_plus(V, W, sign), np.array([1.0, 1.0, 0.0]))
+    only = itml_plus(V[:2, :1], W[:2, :1], sign[:2])
+    assert proves_infeasible(only, np.array([2.0, 1.0]))  # 2 - 1 > 0 and -(2 - 4) > 0
+    assert not proves_infeasible(only, np.array([1.0, 2.0]))  # 1 - 2 < 0
+    assert not proves_infeasible(only, np.array([9.0, 1.0]))  # -(9 - 4) < 0
+    assert not proves_infeasible(only, np.zeros(2))
 
 
 def test_a_feasible_problem_is_never_called_infeasible():
     for seed in range(8):
         V, W, sign = random_pairs(seed, n=8, d=5, g=4)
-        assert np.isfinite(fit(problem(V, W, sign), tol=1e-3).certificate.upper)
+        assert np.isfinite(fit(itml_plus(V, W, sign), tol=1e-3).certificate.upper)
 
 
-def test_goals_met_by_the_prior_leave_it_alone():
-    V, W, sign = random_pairs(0)
+def test_goals_met_by_the_prior_leave_it_alone(rng):
+    V, _, sign = random_pairs(0)
     V = np.where(sign[:, None] > 0, 0.01, 100.0) * V / np.linalg.norm(V, axis=1, keepdims=True)
-    given = problem(V, W, sign, told=np.zeros(len(sign), dtype=bool))
-    from dataclasses import replace
-
-    result = fit(replace(given, goal=np.where(sign > 0, 1.0, 2.0)))
-    np.testing.assert_array_equal(result.M, np.eye(4))
-    assert (result.certificate.upper, result.certificate.lower, result.n_sweeps) == (0.0, 0.0, 0)
+    for _ in range(5):
+        A = rng.normal(size=(4, 4))
+        prior = A @ A.T + np.eye(4)
+        result = fit(replace(itml(V, sign, prior=prior), goal=np.where(sign > 0, 1.0, 2.0)))
+        np.testing.assert_array_equal(result.M, prior)
+        assert (result.certificate.upper, result.certificate.lower, result.n_sweeps) == (0.0, 0.0, 0)
 
 
 def test_percentiles_are_those_of_all_squared_distances(rng):
-    X = rng.normal(size=(700, 3))  # more than one block
-    D = ((X[:, None] - X) ** 2).sum(axis=2)[np.triu_indices(700, 1)]
-    np.testing.assert_allclose(
-        distance_percentiles(X, np.eye(3), (3.0, 97.0)), np.percentile(D, [3, 97]), rtol=1e-9
-    )
-    repeated = np.vstack([X, X[:100]])[rng.permutation(800)]
-    np.testing.assert_allclose(
-        distance_percentiles(repeated, np.eye(3), (3.0, 97.0)), np.percentile(D, [3, 97]), rtol=1e-9
-    )
+    X, A = rng.normal(size=(200, 3)), rng.normal(size=(3, 3))
+    metric = A @ A.T
+    V = (X[:, None] - X)[np.triu_indices(200, 1)]
+    expected = np.percentile(np.einsum("ij,jk,ik->i", V, metric, V), [3, 97])
+    repeated = np.vstack([X, X[:100]])[rng.permutation(300)]
+    for points in (X, repeated):
+        found = distance_percentiles(points, metric, (3.0, 97.0))
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_percentiles_of_many_points_do_not_depend_on_their_order(rng):

@@ -1,15 +1,23 @@
-"""scikit-learn's own checks of the learners of pairs, which its tables do not fit as they are."""
+"""Learners of pairs inside scikit-learn: its own checks, which need rows, its folds, searches and routing."""
 
+import pickle
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.base import clone, is_classifier
+from sklearn.datasets import load_iris
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d, validate_data
+from tests.metric.metrics import LEARNERS, PAIRS, PRIVILEGED, Y, fit
 
 from kernelweave import ITML, ITMLPlus, ITMLSelect
+from kernelweave.metric import pairs_from_labels
 
 
 class OfRows:
@@ -96,3 +104,35 @@ EXEMPT = {
 )
 def test_scikit_learn_accepts_the_learner(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_learners_clone_pickle_and_repeat(cls):
+    model = fit(cls, privileged=PRIVILEGED)
+    again = clone(model).fit(PAIRS, Y, privileged=PRIVILEGED)
+    restored = pickle.loads(pickle.dumps(model))
+    for other in (again, restored):
+        np.testing.assert_array_equal(other.get_mahalanobis_matrix(), model.get_mahalanobis_matrix())
+
+
+def test_folds_keep_both_kinds_of_the_pairs_made_from_labels():
+    X, labels = load_iris(return_X_y=True)
+    ends, y = pairs_from_labels(labels, 60, random_state=0)
+    model = ITML(preprocessor=X, tol=1e-3, random_state=0)
+    assert is_classifier(model)
+    assert get_tags(model).transformer_tags is not None  # it maps points
+    auc = cross_val_score(model, ends, y)
+    np.testing.assert_array_equal(auc, cross_val_score(model, ends, y, scoring="roc_auc"))
+    assert (auc > 0.8).all()
+    assert (cross_val_score(model, ends, y, scoring="accuracy") > 0.7).all()
+    for learner, pairs in ((model, ends), (ITML(tol=1e-3, random_state=0), X[ends])):
+        search = GridSearchCV(learner, {"gamma": [0.1, 1.0]}, cv=3).fit(pairs, y)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    np.testing.assert_array_equal(search.best_estimator_.classes_, [-1, 1])
+
+
+def test_privileged_features_are_routed():
+    with config_context(enable_metadata_routing=True):
+        model = ITMLPlus(random_state=0).set_fit_request(privileged=True)
+        scores = cross_val_score(model, PAIRS, Y, cv=3, params={"privileged": PRIVILEGED})
+    assert np.isfinite(scores).all()

@@ -1,17 +1,15 @@
-"""ITML-S: drop the pairs that the privileged features call outliers, then learn the metric."""
+"""ITML-S: drop the pairs that privileged features contradict, then learn the metric from the others."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.estimators.base import forget
 from kernelweave.estimators.parameters import check_from_zero
-from kernelweave.metric.inputs import Pairs, read_pairs, read_privileged, read_signs
+from kernelweave.metric.inputs import TrainingPairs
 from kernelweave.metric.itml import ITML
 
 
@@ -62,46 +60,46 @@ class ITMLSelect(ITML):
 
         ``sample_weight`` multiplies gamma in both stages; pairs of weight 0 are not among those to drop from.
         """
-        self._check_parameters()
-        forget(self)
-        checked = read_pairs(pairs, self.preprocessor)
-        sign = read_signs(y, len(checked))
-        weight = _check_sample_weight(sample_weight, sign, dtype=np.float64, ensure_non_negative=True)
-        kept, selector = self._select(checked, sign, weight, privileged, np.ndim(pairs) == 2)
-        if not kept.any():
-            raise ValueError(
-                f"drop={self.drop!r} leaves none of the {len(sign)} pairs to learn from; lower drop, or give "
-                "more pairs."
-            )
-        self._fit(pairs, y, None, weight * kept)
-        self.kept_, self.selector_ = kept, selector
-        return self
+        return self._fit(pairs, y, privileged, sample_weight)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_from_zero("drop", self.drop, below=1.0)
 
-    def _select(
-        self, pairs: Pairs, sign: Vector, weight: Vector, privileged: Any, indexed: bool
-    ) -> tuple[AnyArray, ITML | None]:
-        kept = weight > 0.0
-        known = read_privileged(privileged, pairs, indexed)
-        if known is None or not (known[1] & kept).any():
-            return kept, None
-        hidden, told = known[0], known[1] & kept
+    def _select_pairs(self, given: TrainingPairs) -> TrainingPairs:
+        self.kept_, self.selector_ = given.weight > 0.0, None
+        used = given.has_privileged & self.kept_
+        if used.any():
+            self.selector_ = self._fit_selector(given.subset(used))
+            distance = given.privileged.subset(used).lengths(self.selector_.components_)
+            self.kept_[used] = ~contradicting_pairs(distance, given.sign[used], self.drop)
+            if not self.kept_.any():
+                raise ValueError(
+                    f"drop={self.drop!r} leaves none of the {len(used)} pairs to learn from; lower drop, or "
+                    "give more pairs."
+                )
+        return replace(given, weight=given.weight * self.kept_)
+
+    def _fit_selector(self, data: TrainingPairs) -> ITML:
+        """Return the metric of the privileged features."""
         selector = ITML(
             gamma=self.gamma,
             max_iter=self.max_iter,
             tol=self.tol,
-            preprocessor=hidden.points,
+            preprocessor=data.privileged.points,
             random_state=self.random_state,
             verbose=self.verbose,
-        ).fit(hidden.ends[told], sign[told], sample_weight=weight[told])
-        # Similar pairs count as odd when far apart, dissimilar ones when near.
-        oddness = np.full(len(sign), -np.inf)
-        oddness[told] = sign[told] * selector.pair_distance(hidden.ends[told])
-        for kind in (1.0, -1.0):
-            members = np.flatnonzero(told & (sign == kind))
-            odd = members[np.argsort(-oddness[members], kind="stable")[: round(self.drop * len(members))]]
-            kept[odd] = False
-        return kept, selector.set_params(preprocessor=None)
+        )
+        selector.fit(data.privileged.ends, data.sign, sample_weight=data.weight)
+        selector.preprocessor = None  # the table of points is not kept
+        return selector
+
+
+def contradicting_pairs(distance: Vector, sign: Vector, share: float) -> AnyArray:
+    """Return which similar pairs are farthest apart and which dissimilar ones nearest, a share of each."""
+    mask = np.zeros(len(sign), dtype=bool)
+    for kind in (1.0, -1.0):
+        members = np.flatnonzero(sign == kind)
+        worst_first = members[np.argsort(-kind * distance[members], kind="stable")]
+        mask[worst_first[: round(share * len(members))]] = True
+    return mask

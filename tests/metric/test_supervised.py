@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import ITML, ITMLPlus, SupervisedMetric
-from kernelweave.metric.supervised import pairs_from_labels
+from kernelweave.metric import pairs_from_labels
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
@@ -58,3 +58,12 @@ def test_privileged_features_go_by_sample(rng):
     model = SupervisedMetric(ITMLPlus(tol=1e-3), random_state=0).fit(X[:, :2], Y, privileged=hidden)
     known = ~np.isnan(hidden[:, 0])
     np.testing.assert_array_equal(model.learner_.told_, known[model.pairs_].all(axis=1))
+
+
+def test_a_metric_from_labels_names_its_columns():
+    table, labels = load_iris(return_X_y=True, as_frame=True)
+    model = SupervisedMetric(ITML(tol=1e-3), random_state=0).set_output(transform="pandas").fit(table, labels)
+    mapped = model.transform(table.iloc[:5])
+    assert list(mapped.columns) == list(model.get_feature_names_out())
+    assert list(mapped.columns) == [f"supervisedmetric{k}" for k in range(4)]
+    assert list(mapped.index) == list(table.index[:5])
