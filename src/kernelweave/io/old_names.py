@@ -24,7 +24,6 @@ MODULES = {
     "estimators.batches": "multiclass.batches",
     "estimators.clusterer": "weak_labels.clusterer",
     "estimators.easy_mkl": "baselines.easy_mkl",
-    "estimators.features": "adaptive.features",
     "estimators.heuristics": "baselines.heuristics",
     "estimators.localized": "adaptive.localized",
     "estimators.lp_beta": "baselines.lp_beta",
@@ -42,7 +41,6 @@ MODULES = {
     "estimators.obscure": "multiclass.obscure",
     "estimators.partial_labels": "weak_labels.partial_labels",
     "estimators.partitioned": "multiclass.partitioned_fit",
-    "estimators.priors": "adaptive.initial_switches",
     "estimators.privileged": "privileged.inputs",
     "estimators.resuming": "multiclass.checkpointing",
     "estimators.sample_adaptive": "adaptive.sample_adaptive",
@@ -52,7 +50,6 @@ MODULES = {
     "estimators.svm_plus": "privileged.svm_plus",
     "estimators.two_step": "baselines.two_step",
     "estimators.two_step_presets": "baselines.presets",
-    "gram.local": "adaptive.local_grams",
     "gram.rows": "multiclass.rows",
     "methods": "baselines",
     "methods.ambiguity": "weak_labels",
@@ -68,7 +65,6 @@ MODULES = {
     "methods.bag_machines": "weak_labels.bag_machines",
     "methods.gating": "adaptive.gating",
     "methods.interior_point": "privileged.interior_point",
-    "methods.localized": "adaptive.gating_descent",
     "methods.logdet": "metric.logdet",
     "methods.logdet.feasibility": "metric.feasibility",
     "methods.logdet.goals": "metric.goals",
@@ -78,8 +74,7 @@ MODULES = {
     "methods.mixing": "baselines.mixing",
     "methods.moments": "baselines.moments",
     "methods.parallel_sum": "privileged.parallel_sum",
-    "methods.patterns": "adaptive.patterns",
-    "methods.sample_adaptive": "adaptive.switch_descent",
+    "methods.sample_adaptive": "adaptive.switches",
     "methods.single_kernels": "baselines.single_kernels",
     "methods.svm_2k": "privileged.svm_2k_problem",
     "methods.svm_plus": "privileged",
@@ -89,7 +84,6 @@ MODULES = {
     "methods.svm_plus.pairs": "privileged.pairs",
     "methods.svm_plus.spaces": "privileged.spaces",
     "methods.svm_plus.weights": "privileged.weights",
-    "methods.switches": "adaptive.switches",
     "methods.target_alignment": "baselines.target_alignment",
     "solvers.pnorm": "multiclass",
     "solvers.pnorm.base": "multiclass.base",
@@ -107,7 +101,9 @@ MODULES = {
     "solvers.pnorm.segments": "multiclass.segments",
     "solvers.pnorm.stochastic": "multiclass.stochastic",
 }
-CLASSES: dict[str, str] = {}
+CLASSES = {
+    "methods.sample_adaptive.Round": "adaptive.switches.SwitchingRound",
+}
 
 
 def with_todays_names(content: bytes) -> bytes:
