@@ -251,7 +251,7 @@ class MarginProgram:
             wanted = wanted / wanted.sum()
         elif room.sum() > 0.0:
             wanted = wanted + room * (missing / room.sum())
-        # Each sample's price goes to its rows as the solver had it, evenly where it had none.
+        # Each sample's price goes to its rows as the solver divides it, evenly where it gives none.
         count = np.bincount(self.sample, minlength=n)[self.sample]
         share = np.divide(prices, paid[self.sample], out=1.0 / count, where=paid[self.sample] > 0.0)
         return np.asarray(share * wanted[self.sample])
