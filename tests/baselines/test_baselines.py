@@ -134,3 +134,35 @@ def test_kernels_of_equal_accuracy_count_the_same_even_at_delta_one():
     Ks, y = random_problem(9, n=40, M=1)
     fitted = PWMKClassifier("precomputed", delta=1.0, cv=2).fit([Ks[0], Ks[0].copy()], y)
     np.testing.assert_allclose(fitted.kernel_weights_, [0.5, 0.5])
+
+
+def weighted_samples():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(50, 3))
+    y = (X[:, 0] + 0.7 * rng.normal(size=50) > 0).astype(int)
+    return [X @ X.T, np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))], y, rng.integers(1, 5, size=50)
+
+
+def test_accuracies_of_kernels_are_weighted():
+    Ks, y, weight = weighted_samples()
+    hits, folds = np.empty((2, 50)), StratifiedKFold(5)
+    for m, K in enumerate(Ks):
+        for train, test in folds.split(K, y):
+            svc = SVC(kernel="precomputed", tol=1e-8)
+            svc.fit(K[np.ix_(train, train)], y[train], sample_weight=weight[train])
+            hits[m, test] = svc.predict(K[np.ix_(test, train)]) == y[test]
+    model = PWMKClassifier("precomputed", tol=1e-8).fit(Ks, y, sample_weight=weight)
+    np.testing.assert_allclose(model.kernel_accuracies_, hits @ weight / weight.sum())
+    assert abs(model.kernel_accuracies_ - hits.mean(axis=1)).max() > 1e-3
+
+
+def test_easy_mkl_weighs_kernels_by_the_weighted_problem():
+    Ks, y, weight = weighted_samples()
+    model = EasyMKLClassifier("precomputed", lam=0.3).fit(Ks, y, sample_weight=weight)
+    signs = np.where(y == 1, 1.0, -1.0)
+    gamma = cp.Variable(50, nonneg=True)
+    both = cp.psd_wrap(sum(Ks) * np.outer(signs, signs) + 1e-10 * np.eye(50))
+    value = 0.7 * cp.quad_form(gamma, both) + 0.3 * cp.sum(cp.multiply(1.0 / weight, cp.square(gamma)))
+    cp.Problem(cp.Minimize(value), [cp.sum(gamma[y == c]) == 1 for c in (0, 1)]).solve(solver=cp.CLARABEL)
+    energies = np.array([(gamma.value * signs) @ K @ (gamma.value * signs) for K in Ks])
+    np.testing.assert_allclose(model.kernel_weights_, energies / energies.sum(), atol=1e-4)

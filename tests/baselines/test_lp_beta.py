@@ -118,3 +118,18 @@ def test_lp_beta_mixes_classifiers_by_their_outputs_for_held_out_samples(classes
     expected = mixed[:, 0] if classes == 2 else mixed
     np.testing.assert_allclose(fitted.decision_function(Ks), expected, atol=1e-3)
     assert fitted.n_iter_ == 4 * (3 + 1)
+
+
+def test_the_program_of_the_classifier_has_the_weights_of_the_samples(monkeypatch):
+    programs, solve = [], MarginProgram.solve
+    monkeypatch.setattr(MarginProgram, "solve", lambda self: programs.append(self) or solve(self))
+    Ks, y = random_problem(10, n=60, M=4)
+    weight = np.random.default_rng(0).integers(1, 5, 60)
+    LPBetaClassifier("precomputed", nu=0.4, cv=3).fit(Ks, y, sample_weight=weight)
+    np.testing.assert_allclose(programs[0].cost, weight / (0.4 * weight.sum()))
+
+
+def test_the_memory_limit_is_respected():
+    Ks, y = random_problem(10, n=60, M=2)
+    with pytest.raises(MemoryError, match=r"2 kernels of 60 samples.* need .* but 1 KB may be used"):
+        LPBetaClassifier("precomputed", memory_limit=1000.0).fit(Ks, y)
