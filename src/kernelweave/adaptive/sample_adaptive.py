@@ -215,7 +215,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
                 f"got {self._learner!r}."
             )
 
-    def _is_mkl_classifier(self, fitted: FittedKernels) -> bool:
+    def _has_nothing_to_switch(self, fitted: FittedKernels) -> bool:
         """Return whether there is nothing to switch or to scale: then the fit is that of `MKLClassifier`."""
         n_flips = as_flips(self.max_flips, len(fitted))
         if isinstance(self.prior, str):
@@ -228,7 +228,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         setting = super()._read(X, y, sample_weight)
         fitted = setting.fitted
         is_centred = getattr(fitted, "is_centred", False) and not self.unit_trace  # with missing views it is
-        if is_centred or not self.centre or self._is_mkl_classifier(fitted):
+        if is_centred or not self.centre or self._has_nothing_to_switch(fitted):
             return setting
         how: dict[str, Any] = {"unit_trace": self.unit_trace, "n_threads": effective_n_jobs(self.n_jobs)}
         with blas_threads(1):
@@ -236,7 +236,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         return replace(setting, fitted=centred)
 
     def _store(self, setting: Setting, candidates: Sequence[MKLModel] = ()) -> Task:
-        if self._is_mkl_classifier(setting.fitted):
+        if self._has_nothing_to_switch(setting.fitted):
             return super()._store(setting, candidates)
         targets = self._problems(setting)
         kernels = hold_uncentred(self, setting.fitted, len(targets))
@@ -246,7 +246,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         self, task: Task, y: AnyArray, near: Start | None, progress: Progress | None, stop: Event
     ) -> Solved:
         kernels = task.kernels
-        if self._is_mkl_classifier(kernels.fitted):
+        if self._has_nothing_to_switch(kernels.fitted):
             return super()._train(task, y, near, progress, stop)
         y = np.ascontiguousarray(y)
         problem = Problem(kernels.stack, y, self._learner, self._geometry, task.weight)
