@@ -7,14 +7,18 @@ close to the optimum the answer is.
 from importlib.metadata import version
 
 from kernelweave import presets
-from kernelweave.adaptive.localized import LocalizedMKLClassifier
-from kernelweave.adaptive.sample_adaptive import SampleAdaptiveMKLClassifier
+from kernelweave.adaptive import LocalizedMKLClassifier, SampleAdaptiveMKLClassifier
 from kernelweave.bank import Bags, Entry, KernelBank, Nystroem, RandomFourier, Views
-from kernelweave.baselines import alignf_weights, alignment, centered_alignment
-from kernelweave.baselines.aligned import AlignedMKLClassifier
-from kernelweave.baselines.easy_mkl import EasyMKLClassifier
-from kernelweave.baselines.heuristics import FHeuristicClassifier, PWMKClassifier
-from kernelweave.baselines.lp_beta import LPBetaClassifier
+from kernelweave.baselines import (
+    AlignedMKLClassifier,
+    EasyMKLClassifier,
+    FHeuristicClassifier,
+    LPBetaClassifier,
+    PWMKClassifier,
+    alignf_weights,
+    alignment,
+    centered_alignment,
+)
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.estimators.one_class import OneClassMKL

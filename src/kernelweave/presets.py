@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelweave.adaptive.localized import LocalizedMKLClassifier
-from kernelweave.adaptive.sample_adaptive import SampleAdaptiveMKLClassifier
-from kernelweave.baselines.aligned import AlignedMKLClassifier
-from kernelweave.baselines.easy_mkl import EasyMKLClassifier
-from kernelweave.baselines.heuristics import FHeuristicClassifier, PWMKClassifier
-from kernelweave.baselines.lp_beta import LPBetaClassifier
+from kernelweave.adaptive import LocalizedMKLClassifier, SampleAdaptiveMKLClassifier
+from kernelweave.baselines import (
+    AlignedMKLClassifier,
+    EasyMKLClassifier,
+    FHeuristicClassifier,
+    LPBetaClassifier,
+    PWMKClassifier,
+)
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex, Uniform

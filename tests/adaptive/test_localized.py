@@ -4,9 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave import KernelBank, LocalizedMKLClassifier, Views
+from kernelweave.adaptive import gating as gating_module
 from kernelweave.adaptive.gating import Sigmoid, Softmax
 from kernelweave.kernels import Gaussian, Linear
 
@@ -88,9 +90,60 @@ def test_weights_of_zero_leave_samples_out(data):
     assert model().fit(X, y, sample_weight=weight).support_.max() < 60
 
 
+def test_a_sample_of_weight_zero_does_not_move_the_gating(data):
+    X, y = data
+    outlier = np.vstack([X, [[50.0, -80.0]]])
+    with_it = model(n_restarts=0).fit(outlier, np.r_[y, ["no"]], sample_weight=np.r_[np.ones(70), 0.0])
+    without = model(n_restarts=0).fit(X, y)
+    np.testing.assert_allclose(with_it.decision_function(X), without.decision_function(X), atol=1e-6)
+
+
+def test_weights_count_as_repetitions_in_the_gating(data):
+    X, y = data
+    times = 1 + (X[:, 0] > 0.5).astype(int) * 2
+    exact = model(n_restarts=0, tol=1e-4)
+    once = clone(exact).fit(X, y, sample_weight=times.astype(float))
+    often = clone(exact).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    assert once.objective_ == pytest.approx(often.objective_, rel=1e-3)
+    np.testing.assert_allclose(once.local_weights(X), often.local_weights(X), atol=0.02)
+
+
 def test_too_few_steps_warn(data):
     with pytest.warns(ConvergenceWarning, match="still changed after 1 steps"):
         model(max_iter=1).fit(*data)
+
+
+def test_a_final_svm_within_the_tolerance_is_no_reason_to_warn(data, monkeypatch):
+    """The last SVM is asked for more than the tolerance; where it misses that, it may still do."""
+
+    class Short(gating_module.BlockDescent):
+        def run(self, problem, **how):
+            return gating_module.replace(super().run(problem, **how), stopped="rounding")
+
+    monkeypatch.setattr(gating_module, "BlockDescent", Short)
+    assert model(n_restarts=0).fit(*data).duality_gap_ <= 1e-3  # warnings are errors here
+
+
+def test_an_interrupt_leaves_a_gating(data, monkeypatch):
+    objective, calls = gating_module.GatedObjective.__call__, []
+
+    def interrupted(self, flat):
+        calls.append(flat)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return objective(self, flat)
+
+    monkeypatch.setattr(gating_module.GatedObjective, "__call__", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        fitted = model(n_restarts=3).fit(*data)
+    assert len(calls) == 6  # no further start
+    assert fitted.score(*data) > 0.6
+
+
+def test_a_refit_forgets_the_calibration(data):
+    fitted = model(probability=True, tol=1e-2).fit(*data)
+    assert hasattr(fitted, "calibration_")
+    assert not hasattr(fitted.set_params(probability=False).fit(*data), "calibration_")
 
 
 @pytest.mark.parametrize(

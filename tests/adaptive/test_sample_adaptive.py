@@ -6,12 +6,13 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from kernelweave import KernelBank, MKLClassifier, SampleAdaptiveMKLClassifier, Views
 from kernelweave.bank.centred import CentredKernels
-from kernelweave.datasets.view_entries import make_views, swap_entries
+from kernelweave.datasets.view_entries import make_views, remove_entries, swap_entries
 from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
 from kernelweave.geometry import LpBall, Simplex
 from kernelweave.kernels import Centering, Gaussian, Linear, UnitTrace
@@ -54,6 +55,16 @@ def test_without_flips_it_is_mkl_classifier(data, new, geometry, learner):
     assert same.patterns_.shape == (1, 5)
 
 
+def test_without_flips_a_view_missing_only_in_prediction_is_what_it_is_to_mkl_classifier():
+    complete = make_views(60, n_views=3, separation=2.0, random_state=(0, 0))
+    new = remove_entries(make_views(50, n_views=3, separation=2.0, random_state=(0, 1)), 0.4, 1)
+    bank = KernelBank.per_view(Linear())  # uncentred, so that zero is not the mean
+    shifted, later = (Views({k: np.asarray(t) + 3.0 for k, t in d.X.items()}) for d in (complete, new))
+    one = MKLClassifier(bank).fit(shifted, complete.y)
+    two = SampleAdaptiveMKLClassifier(bank, max_flips=0).fit(shifted, complete.y)
+    np.testing.assert_allclose(one.decision_function(later), two.decision_function(later), atol=1e-10)
+
+
 @pytest.mark.filterwarnings("ignore:The switches still changed")
 @pytest.mark.parametrize("prior", [np.ones(5), np.ones((60, 5), dtype=int)], ids=["(M,)", "(n, M)"])
 def test_a_first_round_is_mkl_classifier_too(data, prior):
@@ -63,7 +74,7 @@ def test_a_first_round_is_mkl_classifier_too(data, prior):
     assert model.objective_ == pytest.approx(plain.objective_, rel=1e-6)
 
 
-def test_decisions_are_those_of_the_loudest_pattern(data, new, fitted):
+def test_decisions_are_those_of_the_pattern_with_the_largest_score(data, new, fitted):
     bank = CentredKernels(KernelBank.per_view().fit(data.X))
     v = np.zeros(60)
     v[fitted.support_] = fitted.dual_coef_[0]
@@ -149,6 +160,19 @@ def test_the_score_of_a_class_is_the_best_over_its_patterns(data):
         np.testing.assert_allclose(values[:, c], best, atol=1e-12)
 
 
+def test_the_use_of_kernels_is_that_of_the_predicted_class():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    # Every class shows in a view of its own alone.
+    views = Views({f"v{c}": rng.normal(size=(60, 3)) + 4.0 * (y == c)[:, None] for c in range(3)})
+    model = SampleAdaptiveMKLClassifier(KernelBank.per_view(Linear()), geometry=Simplex(), max_flips=1)
+    model.fit(views, y)
+    assert (model.kernel_weights_.argmax(axis=1) == np.arange(3)).all()
+    use, predicted = model.kernel_use(views), model.predict(views)
+    assert not (use & (model.kernel_weights_[predicted] == 0.0)).any()
+    assert use[np.arange(60), predicted].mean() > 0.8
+
+
 def test_the_support_of_a_sparse_fit_may_be_the_prior(data):
     sparse = MKLClassifier(
         KernelBank.per_view([Gaussian(), Linear()], scaling=(Centering(), UnitTrace())), learner=Hinge(C=30.0)
@@ -171,6 +195,7 @@ def test_probabilities_are_calibrated(data):
     model = adaptive(probability=True, tol=1e-3).fit(data.X, data.y)
     assert model.predict_proba(data.X).sum(axis=1) == pytest.approx(np.ones(60))
     assert model.switches_.shape == (60, 5)
+    assert not hasattr(model.set_params(probability=False).fit(data.X, data.y), "calibration_")
 
 
 def test_the_learnt_kernel_is_the_weighted_sum_of_the_centred_ones(data, new, fitted):
@@ -182,11 +207,18 @@ def test_the_learnt_kernel_is_the_weighted_sum_of_the_centred_ones(data, new, fi
     )
 
 
-def test_a_warning_says_that_switches_tell_the_label(data):
+def test_a_warning_says_that_rounds_were_cut_off(data):
+    with pytest.warns(ConvergenceWarning, match="still changed after max_rounds=1 rounds"):
+        short = adaptive(max_rounds=1).fit(data.X, data.y)
+    assert short.cut_off_
+    assert not adaptive().fit(data.X, data.y).cut_off_
+
+
+def test_a_warning_says_that_switches_encode_the_label(data):
     X = Views({name: np.asarray(table) + 20.0 for name, table in data.X.items()})
     bank = KernelBank.per_view(Linear())
     model = SampleAdaptiveMKLClassifier(bank, centre=False, max_flips=2, learner=Hinge(C=0.01))
-    with pytest.warns(UserWarning, match="tell the label"):
+    with pytest.warns(UserWarning, match="encode the label"):
         model.fit(X, data.y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -214,7 +246,7 @@ def test_a_wrong_prior_is_named(data, prior, message):
         adaptive(prior=prior).fit(data.X, data.y)
 
 
-def test_learnt_margins_need_a_machine_with_margins_of_one(data):
+def test_learnt_margins_need_a_learner_with_margins_of_one(data):
     with pytest.raises(IncompatiblePartsError, match="Hinge"):
         adaptive(scale_margins=True, learner=NuHinge()).fit(data.X, data.y)
 

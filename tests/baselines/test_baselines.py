@@ -1,4 +1,4 @@
-"""EasyMKL, alignment, the heuristics and LP-beta against what their papers define."""
+"""EasyMKL and the heuristics against what their papers define."""
 
 import cvxpy as cp
 import numpy as np
@@ -12,18 +12,14 @@ from tests.reference.conic import conic_optimum
 from tests.reference.problems import imbalanced_problem, random_problem
 
 from kernelweave import (
-    AlignedMKLClassifier,
     EasyMKLClassifier,
     FHeuristicClassifier,
-    LPBetaClassifier,
     MKLClassifier,
     PWMKClassifier,
-    alignf_weights,
     alignment,
-    centered_alignment,
 )
 from kernelweave.geometry import LpBall, Point
-from kernelweave.learners import Hinge, MarginDistribution
+from kernelweave.learners import MarginDistribution
 
 POLISHED = {"eps_abs": 1e-11, "eps_rel": 1e-11, "max_iter": 200_000, "polishing": True}
 
@@ -46,7 +42,7 @@ def test_easy_mkl_is_its_published_problem(seed, lam):
     eta = distances / distances.sum()
     fitted = EasyMKLClassifier("precomputed", lam=lam, tol=1e-10).fit(Ks, y)
     np.testing.assert_allclose(fitted.kernel_weights_, eta, atol=1e-6)
-    # Second step: the same machine on the weighted sum, threshold in the middle of the weighted class means.
+    # Second step: the same on the weighted sum, with the threshold in the middle of the weighted class means.
     K = sum(e * K for e, K in zip(eta, Ks, strict=True))
     gamma = komd(K, y, lam)
     f = K @ (gamma * y)
@@ -86,63 +82,29 @@ def test_even_distributions_are_the_classifier_of_the_class_means(rng):
 def test_without_a_penalty_it_is_the_hard_margin():
     Ks, y = random_problem(4, n=40, M=1)
     K = Ks[0] + 0.05 * np.eye(40)
-    machine = MarginDistribution(lam=0.0).solve(K, y, tol=1e-10)
+    found = MarginDistribution(lam=0.0).solve(K, y, tol=1e-10)
     svc = SVC(C=1e8, kernel="precomputed", tol=1e-9).fit(K, y)
-    values = (K @ machine.coef + machine.intercept) / machine.margin
+    values = (K @ found.coef + found.intercept) / found.margin
     np.testing.assert_allclose(values, svc.decision_function(K), atol=1e-4)
 
 
 def test_the_threshold_stays_in_the_middle_when_a_class_is_rare():
     Ks, y = imbalanced_problem(0, n=60, M=3)
     for lam in (0.0, 0.1, 0.99):
-        machine = MarginDistribution(lam=lam).solve(sum(Ks), y, tol=1e-10)
-        f = sum(Ks) @ machine.coef
-        gamma = np.abs(machine.coef)
-        assert machine.intercept == pytest.approx(-0.5 * gamma @ f, rel=1e-5)
+        found = MarginDistribution(lam=lam).solve(sum(Ks), y, tol=1e-10)
+        f = sum(Ks) @ found.coef
+        gamma = np.abs(found.coef)
+        assert found.intercept == pytest.approx(-0.5 * gamma @ f, rel=1e-5)
 
 
 def test_weighted_samples_have_the_bounds_of_their_own_problem(rng):
     Ks, y = random_problem(2, n=40, M=3)
     weight = rng.uniform(0.2, 3.0, 40)
     optimum = conic_optimum([sum(Ks)], y, ("distribution", 0.25 / weight), ("point", [1.0])).value
-    machine = MarginDistribution(lam=0.2).solve(sum(Ks), y, weight, tol=1e-8)
+    found = MarginDistribution(lam=0.2).solve(sum(Ks), y, weight, tol=1e-8)
     slack = 1e-7 * abs(optimum)
-    assert machine.dual - slack <= optimum <= machine.primal + slack
-    assert machine.primal == pytest.approx(optimum, rel=1e-6)
-
-
-@pytest.mark.parametrize("criterion", ["alignf", "align", "kta"])
-def test_weights_and_alignments_are_those_of_the_functions(criterion):
-    Ks, y = random_problem(5, n=50, M=6)
-    fitted = AlignedMKLClassifier("precomputed", criterion=criterion).fit(Ks, y)
-    cosine = alignment if criterion == "kta" else centered_alignment
-    each = np.array([cosine(K, y) for K in Ks])
-    expected = {
-        "alignf": alignf_weights(Ks, y),
-        "align": each / np.linalg.norm(each),
-        "kta": alignf_weights(Ks, y, centered=False),
-    }[criterion]
-    np.testing.assert_allclose(fitted.kernel_weights_, expected, atol=1e-9)
-    np.testing.assert_allclose(fitted.kernel_alignments_, each, atol=1e-10)
-    combined = sum(e * K for e, K in zip(expected, Ks, strict=True))
-    assert fitted.alignment_ == pytest.approx(cosine(combined, y))
-
-
-def test_several_classes_are_aligned_with_the_kernel_of_the_classes():
-    Ks, _ = random_problem(6, n=48, M=5)
-    y = np.arange(48) % 3
-    fitted = AlignedMKLClassifier("precomputed").fit(Ks, y)
-    np.testing.assert_allclose(fitted.kernel_weights_, alignf_weights(Ks, y), atol=1e-9)
-    T = np.where(y[:, None] == y, 1.0, -0.5)
-    np.testing.assert_allclose(fitted.kernel_weights_, alignf_weights(Ks, T), atol=1e-8)
-
-
-def test_the_second_step_is_an_ordinary_machine():
-    Ks, y = random_problem(7, n=60, M=5)
-    fitted = AlignedMKLClassifier("precomputed", learner=Hinge(C=3.0), tol=1e-9).fit(Ks, y)
-    K = fitted.combined_kernel(Ks)
-    svc = SVC(C=3.0, kernel="precomputed", tol=1e-9).fit(K, y)
-    np.testing.assert_allclose(fitted.decision_function(Ks), svc.decision_function(K), atol=1e-4)
+    assert found.dual - slack <= optimum <= found.primal + slack
+    assert found.primal == pytest.approx(optimum, rel=1e-6)
 
 
 def test_f_heuristic_weighs_by_alignment():
@@ -174,33 +136,33 @@ def test_kernels_of_equal_accuracy_count_the_same_even_at_delta_one():
     np.testing.assert_allclose(fitted.kernel_weights_, [0.5, 0.5])
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_lp_beta_mixes_machines_by_what_they_say_of_samples_held_out(classes):
-    Ks, y = random_problem(10, n=60, M=4)
-    y = y if classes == 2 else np.argsort(np.argsort(Ks[0][0] + 0.2 * y)) * 3 // 60
-    columns = [y] if classes == 2 else [np.where(y == c, 1.0, -1.0) for c in range(3)]
-    svc = SVC(kernel="precomputed", tol=1e-6)
-    held, whole = np.empty((2, 4, 60, len(columns)))
+def weighted_samples():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(50, 3))
+    y = (X[:, 0] + 0.7 * rng.normal(size=50) > 0).astype(int)
+    return [X @ X.T, np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))], y, rng.integers(1, 5, size=50)
+
+
+def test_accuracies_of_kernels_are_weighted():
+    Ks, y, weight = weighted_samples()
+    hits, folds = np.empty((2, 50)), StratifiedKFold(5)
     for m, K in enumerate(Ks):
-        for c, column in enumerate(columns):
-            for train, test in StratifiedKFold(3).split(K, y):
-                inside = svc.fit(K[np.ix_(train, train)], column[train])
-                held[m, test, c] = inside.decision_function(K[np.ix_(test, train)])
-            whole[m, :, c] = svc.fit(K, column).decision_function(K)
-    beta, rho, xi = cp.Variable(4, nonneg=True), cp.Variable(), cp.Variable(60, nonneg=True)
-    constraints = [cp.sum(beta) == 1]
-    if classes == 2:
-        constraints.append(cp.multiply(y, held[:, :, 0].T @ beta) + xi >= rho)
-    else:
-        own = held[:, np.arange(60), y]
-        for c in range(3):
-            rivals = np.flatnonzero(y != c)
-            constraints.append((own - held[:, :, c])[:, rivals].T @ beta + xi[rivals] >= rho)
-    value = cp.Problem(cp.Minimize(-rho + cp.sum(xi) / (0.4 * 60)), constraints).solve(solver=cp.CLARABEL)
-    fitted = LPBetaClassifier("precomputed", nu=0.4, cv=3, tol=1e-8).fit(Ks, y)
-    assert fitted.objective_ == pytest.approx(value, abs=1e-4)
-    np.testing.assert_allclose(fitted.kernel_weights_, beta.value, atol=1e-3)
-    mixed = np.einsum("m,mic->ic", fitted.kernel_weights_, whole)
-    expected = mixed[:, 0] if classes == 2 else mixed
-    np.testing.assert_allclose(fitted.decision_function(Ks), expected, atol=1e-3)
-    assert fitted.n_iter_ == 4 * (3 + 1)
+        for train, test in folds.split(K, y):
+            svc = SVC(kernel="precomputed", tol=1e-8)
+            svc.fit(K[np.ix_(train, train)], y[train], sample_weight=weight[train])
+            hits[m, test] = svc.predict(K[np.ix_(test, train)]) == y[test]
+    model = PWMKClassifier("precomputed", tol=1e-8).fit(Ks, y, sample_weight=weight)
+    np.testing.assert_allclose(model.kernel_accuracies_, hits @ weight / weight.sum())
+    assert abs(model.kernel_accuracies_ - hits.mean(axis=1)).max() > 1e-3
+
+
+def test_easy_mkl_weighs_kernels_by_the_weighted_problem():
+    Ks, y, weight = weighted_samples()
+    model = EasyMKLClassifier("precomputed", lam=0.3).fit(Ks, y, sample_weight=weight)
+    signs = np.where(y == 1, 1.0, -1.0)
+    gamma = cp.Variable(50, nonneg=True)
+    both = cp.psd_wrap(sum(Ks) * np.outer(signs, signs) + 1e-10 * np.eye(50))
+    value = 0.7 * cp.quad_form(gamma, both) + 0.3 * cp.sum(cp.multiply(1.0 / weight, cp.square(gamma)))
+    cp.Problem(cp.Minimize(value), [cp.sum(gamma[y == c]) == 1 for c in (0, 1)]).solve(solver=cp.CLARABEL)
+    energies = np.array([(gamma.value * signs) @ K @ (gamma.value * signs) for K in Ks])
+    np.testing.assert_allclose(model.kernel_weights_, energies / energies.sum(), atol=1e-4)

@@ -1,11 +1,16 @@
-"""Alignment and the weights that maximise it, against their definitions and a conic solver."""
+"""Alignment, its moments and the weights that maximise it, against definitions and a conic solver."""
 
 import cvxpy as cp
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 from tests.reference.problems import duplicated_problem, random_problem
 
-from kernelweave import alignf_weights, alignment, centered_alignment
+from kernelweave import AlignedMKLClassifier, KernelBank, alignf_weights, alignment, centered_alignment
+from kernelweave.baselines.target_alignment import moments, simplex_code
+from kernelweave.gram import MatrixSource
+from kernelweave.kernels import FromFunction, Gaussian, Linear
+from kernelweave.learners import Hinge
 
 # Interior points stop at weights of 1e-4 where a kernel is nearly of use; polishing solves for those in use.
 POLISHED = {"eps_abs": 1e-10, "eps_rel": 1e-10, "max_iter": 100_000, "polishing": True}
@@ -157,3 +162,126 @@ def test_errors_say_what_was_received(kernels, y, message):
 def test_a_target_of_another_size_is_named():
     with pytest.raises(ValueError, match="has 2 samples and the target 3"):
         alignment(np.eye(2), np.eye(3))
+
+
+def by_definition(Ks, codes, weight, centred):
+    """The moments of explicitly centred and weighted matrices, entry by entry."""
+    n = len(weight)
+    P = np.eye(n) - np.outer(np.ones(n), weight) / weight.sum() if centred else np.eye(n)
+    roots = np.diag(np.sqrt(weight))
+    Ks = [roots @ P @ K @ P.T @ roots for K in Ks]
+    T = roots @ P @ codes
+    products = np.array([[sum((K * L).ravel()) for L in Ks] for K in Ks])
+    targets = np.array([[t @ K @ t for t in T.T] for K in Ks])
+    return products, targets, np.linalg.norm(T @ T.T)
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "centred"])
+def centred(request):
+    return request.param
+
+
+def test_moments_are_those_of_explicit_matrices(centred, rng):
+    Ks, _ = random_problem(0, n=30, M=5)
+    codes, weight = rng.normal(size=(30, 2)), rng.uniform(0.0, 2.0, 30)
+    [found] = moments([MatrixSource(Ks)], 5, codes, weight, centred=centred)
+    products, targets, norm = by_definition(Ks, codes, weight, centred)
+    np.testing.assert_allclose(found.products, products, rtol=1e-11, atol=1e-12 * products.max())
+    with_target = targets.sum(axis=1)
+    np.testing.assert_allclose(found.with_target, with_target, rtol=1e-11, atol=1e-12 * with_target.max())
+    assert found.target_norm == pytest.approx(norm, rel=1e-12)
+
+
+def test_each_column_is_a_target_of_its_own(centred, rng):
+    Ks, _ = random_problem(1, n=20, M=3)
+    codes, weight = rng.normal(size=(20, 3)), np.ones(20)
+    found = moments([MatrixSource(Ks)], 3, codes, weight, centred=centred, per_column=True)
+    for c in range(3):
+        [alone] = moments([MatrixSource(Ks)], 3, codes[:, [c]], weight, centred=centred)
+        np.testing.assert_allclose(found[c].with_target, by_definition(Ks, codes, weight, centred)[1][:, c])
+        np.testing.assert_allclose(found[c].kernel_alignments(), alone.kernel_alignments(), rtol=1e-12)
+
+
+def test_blocks_and_kinds_kernel_alignments_do_not_matter(centred, rng):
+    X = rng.normal(size=(25, 4))
+    bank = KernelBank([Gaussian(), Linear(), FromFunction(lambda A, B: A @ B.T + 1.0), Gaussian(scale=9.0)])
+    fitted = bank.fit(X)
+    codes, weight = rng.normal(size=(25, 1)), rng.uniform(0.5, 2.0, 25)
+    products, _, _ = by_definition(list(fitted.grams()), codes, weight, centred)
+    for entries in (1, 700, 1 << 23):
+        [found] = moments(fitted.sources(), 4, codes, weight, centred=centred, block_entries=entries)
+        np.testing.assert_allclose(found.products, products, rtol=1e-10)
+
+
+def test_in_moments_a_weight_of_two_is_a_sample_twice_and_of_zero_none(centred):
+    Ks, y = random_problem(2, n=24, M=4)
+    weight = np.ones(24)
+    weight[:5], weight[5:9] = 2.0, 0.0
+    order = np.repeat(np.arange(24), weight.astype(int))
+    [weighted] = moments([MatrixSource(Ks)], 4, y[:, None], weight, centred=centred)
+    copies = [np.ascontiguousarray(K[np.ix_(order, order)]) for K in Ks]
+    [repeated] = moments([MatrixSource(copies)], 4, y[order][:, None], np.ones(order.size), centred=centred)
+    np.testing.assert_allclose(weighted.products, repeated.products, rtol=1e-10)
+    np.testing.assert_allclose(weighted.with_target, repeated.with_target, rtol=1e-9, atol=1e-10)
+
+
+def test_a_large_constant_does_not_drown_what_centring_leaves(rng):
+    x = rng.normal(size=(40, 1))
+    y = np.sign(x)
+    small = [1e-3 * x @ x.T, 1e-3 * y @ y.T]
+    large = [K + 1e3 for K in small]
+    [a] = moments([MatrixSource(small)], 2, y, np.ones(40), centred=True)
+    [b] = moments([MatrixSource(large)], 2, y, np.ones(40), centred=True)
+    np.testing.assert_allclose(b.products, a.products, rtol=1e-8)  # the matrices carry ten digits of it
+    np.testing.assert_allclose(b.kernel_alignments(), a.kernel_alignments(), rtol=1e-8)
+
+
+def test_a_constant_kernel_has_no_direction():
+    Ks, y = random_problem(3, n=20, M=2)
+    useless = MatrixSource([Ks[0], np.full((20, 20), 7.3)])
+    [found] = moments([useless], 2, y[:, None], np.ones(20), centred=True)
+    assert found.products[1, 1] == 0.0
+    assert found.kernel_alignments()[1] == 0.0
+    assert found.combined_alignment(np.array([0.0, 1.0])) == 0.0
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_the_code_is_one_within_a_class_and_even_between(classes, rng):
+    index = rng.integers(0, classes, 30)
+    code = simplex_code(index, classes)
+    same = index[:, None] == index
+    np.testing.assert_allclose(code @ code.T, np.where(same, 1.0, -1.0 / (classes - 1)), atol=1e-12)
+
+
+@pytest.mark.parametrize("criterion", ["alignf", "align", "kta"])
+def test_weights_and_alignments_are_those_of_the_functions(criterion):
+    Ks, y = random_problem(5, n=50, M=6)
+    fitted = AlignedMKLClassifier("precomputed", criterion=criterion).fit(Ks, y)
+    cosine = alignment if criterion == "kta" else centered_alignment
+    each = np.array([cosine(K, y) for K in Ks])
+    expected = {
+        "alignf": alignf_weights(Ks, y),
+        "align": each / np.linalg.norm(each),
+        "kta": alignf_weights(Ks, y, centered=False),
+    }[criterion]
+    np.testing.assert_allclose(fitted.kernel_weights_, expected, atol=1e-9)
+    np.testing.assert_allclose(fitted.kernel_alignments_, each, atol=1e-10)
+    combined = sum(e * K for e, K in zip(expected, Ks, strict=True))
+    assert fitted.alignment_ == pytest.approx(cosine(combined, y))
+
+
+def test_several_classes_are_aligned_with_the_kernel_of_the_classes():
+    Ks, _ = random_problem(6, n=48, M=5)
+    y = np.arange(48) % 3
+    fitted = AlignedMKLClassifier("precomputed").fit(Ks, y)
+    np.testing.assert_allclose(fitted.kernel_weights_, alignf_weights(Ks, y), atol=1e-9)
+    T = np.where(y[:, None] == y, 1.0, -0.5)
+    np.testing.assert_allclose(fitted.kernel_weights_, alignf_weights(Ks, T), atol=1e-8)
+
+
+def test_the_second_step_is_an_ordinary_svm():
+    Ks, y = random_problem(7, n=60, M=5)
+    fitted = AlignedMKLClassifier("precomputed", learner=Hinge(C=3.0), tol=1e-9).fit(Ks, y)
+    K = fitted.combined_kernel(Ks)
+    svc = SVC(C=3.0, kernel="precomputed", tol=1e-9).fit(K, y)
+    np.testing.assert_allclose(fitted.decision_function(Ks), svc.decision_function(K), atol=1e-4)

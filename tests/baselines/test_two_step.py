@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.preprocessing import scale
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.estimators.banks import as_views, per_view
 from tests.reference.conic import conic_optimum
 from tests.reference.problems import random_problem
@@ -178,7 +179,7 @@ def test_a_search_reaches_the_learner(cancer, model):
     ("learner", "oracle"),
     [(Hinge(C=2.0), ("hinge", 2.0)), (MarginDistribution(lam=0.5), ("distribution", 1.0))],
 )
-def test_the_certificate_encloses_the_machine_on_the_learnt_weights(model, learner, oracle):
+def test_the_certificate_encloses_the_optimum_for_the_learnt_weights(model, learner, oracle):
     Ks, y = random_problem(1, n=60, M=5)
     fitted = with_bank(model, "precomputed", learner=learner, tol=1e-6).fit(Ks, y)
     optimum = conic_optimum(Ks, y, oracle, ("point", fitted.kernel_weights_)).value
@@ -242,3 +243,39 @@ def test_a_class_of_one_sample_cannot_be_held_out(cancer):
     X, _ = cancer
     with pytest.raises(ValueError, match="at least 2 samples to be held out in turn; one class has 1"):
         PWMKClassifier(per_view()).fit(X, np.arange(len(X)) == 0)
+
+
+# scikit-learn's own checks.
+WEIGHTS = (
+    "it compares decision values to 1e-7, fits stop at a relative gap of 1e-4; and widths of distance "
+    "kernels and folds are made of the samples, each counted once. That a weight means repetition is "
+    "tested in tests/baselines/test_target_alignment.py"
+)
+EXEMPT = {
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+}
+EVEN = "its distributions over the two classes sum to one each: weights count within a class only"
+FEW = KernelBank([Linear(), Gaussian()])
+CHECKED = [
+    AlignedMKLClassifier(),
+    AlignedMKLClassifier(FEW, criterion="align", multiclass="per_class"),
+    AlignedMKLClassifier(FEW, criterion="kta"),
+    EasyMKLClassifier(FEW),
+    EasyMKLClassifier(FEW, multiclass="per_class"),
+    FHeuristicClassifier(FEW),
+    PWMKClassifier(FEW, cv=2),
+    LPBetaClassifier(FEW, cv=2),
+    LPBetaClassifier(FEW, cv=2, multiclass="per_class"),
+]
+
+
+def exemptions(estimator):
+    even = {"check_class_weight_classifiers": EVEN} if isinstance(estimator, EasyMKLClassifier) else {}
+    return EXEMPT | even
+
+
+@pytest.mark.filterwarnings("ignore:Stopped at a relative duality gap")
+@parametrize_with_checks(CHECKED, expected_failed_checks=exemptions)
+def test_scikit_learn_accepts_the_estimator(estimator, check):
+    check(estimator)

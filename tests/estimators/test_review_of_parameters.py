@@ -27,11 +27,6 @@ def samples(n=60):
     return rng.normal(size=(n, 3)) + y[:, None], y
 
 
-def test_lp_beta_heeds_its_memory_limit():
-    with pytest.raises(MemoryError, match=r"2 kernels of 60 samples.* need .* but 1 KB may be used"):
-        LPBetaClassifier(BANK, memory_limit=1000.0).fit(*samples())
-
-
 def test_explicit_features_heed_the_memory_limit():
     X, y = samples()
     model = ObscureClassifier(BANK, features=RandomFourier(40), memory_limit=1000.0)

@@ -1,18 +1,13 @@
 """Sample weights reach every step of a method, not only its last machine."""
 
-import cvxpy as cp
 import numpy as np
 import pytest
 
 from kernelweave import (
-    EasyMKLClassifier,
     FisherMKLClassifier,
     KernelBank,
-    LPBetaClassifier,
     ObscureClassifier,
-    PWMKClassifier,
 )
-from kernelweave.baselines import heuristics, lp_beta
 from kernelweave.estimators import discriminating
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners.threshold import fewest_errors
@@ -51,47 +46,6 @@ def test_a_cut_counts_errors_by_their_weight(monkeypatch):
     monkeypatch.setattr(discriminating, "fewest_errors", watched)
     X, y, weight = samples()
     FisherMKLClassifier(BANK, threshold="leave_one_out").fit(X, y, sample_weight=weight)
-    np.testing.assert_array_equal(told, [weight])
-
-
-def test_accuracies_of_kernels_are_weighted(monkeypatch):
-    held, real = [], heuristics.held_out_in_threads
-
-    def watched(*arguments):
-        held.append(real(*arguments))
-        return held[-1]
-
-    monkeypatch.setattr(heuristics, "held_out_in_threads", watched)
-    X, y, weight = samples()
-    model = PWMKClassifier(BANK).fit(X, y, sample_weight=weight)
-    right = np.array([(values[:, 0] > 0) == (y == 1) for values in held])
-    np.testing.assert_allclose(model.kernel_accuracies_, right @ weight / weight.sum())
-    assert abs(model.kernel_accuracies_ - right.mean(axis=1)).max() > 1e-3
-
-
-def test_easy_mkl_weighs_kernels_with_the_weighted_machine():
-    X, y, weight = samples()
-    model = EasyMKLClassifier(BANK, lam=0.3).fit(X, y, sample_weight=weight)
-    Ks = list(model.bank.fit(X).grams())
-    signs = np.where(y == 1, 1.0, -1.0)
-    gamma = cp.Variable(len(y), nonneg=True)
-    both = cp.psd_wrap(sum(Ks) * np.outer(signs, signs) + 1e-10 * np.eye(len(y)))
-    value = 0.7 * cp.quad_form(gamma, both) + 0.3 * cp.sum(cp.multiply(1.0 / weight, cp.square(gamma)))
-    cp.Problem(cp.Minimize(value), [cp.sum(gamma[y == c]) == 1 for c in (0, 1)]).solve(solver=cp.CLARABEL)
-    energies = np.array([(gamma.value * signs) @ K @ (gamma.value * signs) for K in Ks])
-    np.testing.assert_allclose(model.kernel_weights_, energies / energies.sum(), atol=1e-4)
-
-
-def test_the_program_of_lp_beta_has_weights(monkeypatch):
-    told, real = [], lp_beta.contest
-
-    def watched(outputs, index, weight, nu, **how):
-        told.append(weight)
-        return real(outputs, index, weight, nu, **how)
-
-    monkeypatch.setattr(lp_beta, "contest", watched)
-    X, y, weight = samples()
-    LPBetaClassifier(BANK).fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(told, [weight])
 
 

@@ -1,4 +1,4 @@
-"""Kernels in which every sample has a weight of its own, and which nobody writes down."""
+"""Kernels in which every sample has a weight of its own; the weighted matrices are never written down."""
 
 from __future__ import annotations
 
@@ -6,14 +6,45 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from joblib import effective_n_jobs
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
+from kernelweave.bank.gram_bank import GramBank
+from kernelweave.bank.protocol import FittedKernels
+from kernelweave.estimators.model import MKLModel
+from kernelweave.estimators.training import hold
 from kernelweave.gram.lazy import LazyGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import GramStack
 from kernelweave.gram.rounding import of_arithmetic
 from kernelweave.gram.source import Source
+
+
+def hold_uncentred(model: MKLModel, fitted: FittedKernels, n_problems: int) -> GramBank:
+    """Store the kernels of a model as local weights need them.
+
+    Elsewhere storage centres kernels, because an SVM with an intercept is blind to that. Local weights
+    scale a sample's distance from the origin, so the origin must be the user's.
+    """
+    return hold(
+        fitted,
+        centre=False,
+        tol=model.tol,
+        dtype="float64",
+        memory_limit=model.memory_limit,
+        n_threads=1 if n_problems > 1 else effective_n_jobs(model.n_jobs),
+    )
+
+
+def weighted_locally(stack: GramStack, local: Matrix) -> LocalGrams | LazyLocalGrams:
+    """Return the stack diag(e_m) K_m diag(e_m), with e_m the rows of ``local``; it must be uncentred."""
+    local = np.ascontiguousarray(local, dtype=np.float64)
+    if isinstance(stack, PackedGrams) and not stack.centred:
+        return LocalGrams(stack, local)
+    if isinstance(stack, LazyGrams) and not stack.centred:
+        return LazyLocalGrams(stack, local)
+    raise TypeError(f"Weights per sample need uncentred kernels, packed or lazy; got {stack!r}.")
 
 
 @dataclass(frozen=True)
@@ -53,7 +84,7 @@ class LocalGrams:
 
     @property
     def sizes(self) -> Vector:
-        return np.asarray(self.packed.sizes * _largest(self.local) ** 2)
+        return _largest_entries(self.packed.sizes, self.local)
 
     @property
     def errors(self) -> Vector:
@@ -73,18 +104,19 @@ class LocalGrams:
         _core.combine_local(self.packed.packed, np.ascontiguousarray(eta), self.local, K, self.n_threads)
         return K
 
-    def reach(self, coef: AnyArray) -> AnyArray:
-        """Return K_m (e_m∘v) for every m: what each kernel says of a sample before its own weight."""
-        columns = np.ascontiguousarray(coef.reshape(coef.shape[0], -1), dtype=np.float64)
-        out = np.empty((self.n_kernels, self.n_samples, columns.shape[1]))
-        _core.reach_local(self.packed.packed, columns, self.local, out, self.n_threads)
+    def column_weighted_matvecs(self, coef: AnyArray) -> AnyArray:
+        """Return K_m diag(e_m) V for every m: f_m of every sample as if its own weight were 1."""
+        V = np.ascontiguousarray(coef.reshape(coef.shape[0], -1), dtype=np.float64)
+        out = np.empty((self.n_kernels, *V.shape))
+        _core.reach_local(self.packed.packed, V, self.local, out, self.n_threads)
         return out.reshape(self.n_kernels, *coef.shape)
 
     def images(self, coef: AnyArray) -> AnyArray:
-        return _weighted(self.local, self.reach(coef))
+        rows = self.local.reshape(*self.local.shape, *[1] * (coef.ndim - 1))
+        return rows * self.column_weighted_matvecs(coef)
 
     def energies(self, coef: AnyArray) -> Vector:
-        return _energies(coef, self.images(coef))
+        return np.asarray(0.5 * self.images(coef).reshape(self.n_kernels, -1) @ coef.ravel())
 
     def subset(self, which: Indices) -> LocalGrams:
         """Return these kernels alone, in this order."""
@@ -95,7 +127,7 @@ class LocalGrams:
 
 
 class LazyLocalGrams(LazyGrams):
-    """The same for kernels that are made again for every pass."""
+    """The same for kernels whose rows are computed again for every pass."""
 
     def __init__(self, grams: LazyGrams, local: Matrix) -> None:
         super().__init__(
@@ -104,18 +136,17 @@ class LazyLocalGrams(LazyGrams):
             grams.n_samples,
             dtype=grams.dtype.name,
             n_threads=grams.n_threads,
-            sizes=np.asarray(grams.sizes * _largest(local) ** 2),
+            sizes=_largest_entries(grams.sizes, local),
         )
         self._grams, self.local = grams, local
 
-    def reach(self, coef: AnyArray) -> AnyArray:
-        """Return K_m (e_m∘v) for every m: what each kernel says of a sample before its own weight."""
+    def column_weighted_matvecs(self, coef: AnyArray) -> AnyArray:
+        """Return K_m diag(e_m) V for every m: f_m of every sample as if its own weight were 1."""
         V = coef.reshape(self.n_samples, -1)
         out = np.empty((self.n_kernels, *V.shape))
-        everyone = slice(0, self.n_samples)
         for source in self._grams.sources:
             for rows in source.blocks():
-                for m, K in source.block(rows, everyone):
+                for m, K in source.block(rows, slice(0, self.n_samples)):
                     out[m, rows] = K @ (self.local[m][:, None] * V)
         return out.reshape(self.n_kernels, *coef.shape)
 
@@ -146,23 +177,6 @@ class LocalSource(Source):
             yield m, diagonal * self._local[m] ** 2
 
 
-def localised(stack: GramStack, local: Matrix) -> LocalGrams | LazyLocalGrams:
-    """Return the stack with weights per sample, applied on the fly; it must not have been centred."""
-    local = np.ascontiguousarray(local, dtype=np.float64)
-    if isinstance(stack, PackedGrams) and not stack.centred:
-        return LocalGrams(stack, local)
-    if isinstance(stack, LazyGrams) and not stack.centred:
-        return LazyLocalGrams(stack, local)
-    raise TypeError(f"Weights per sample need uncentred kernels, packed or lazy; got {stack!r}.")
-
-
-def _largest(local: Matrix) -> Vector:
-    return np.asarray(np.abs(local).max(axis=1))
-
-
-def _weighted(local: Matrix, images: AnyArray) -> AnyArray:
-    return images * local.reshape(*local.shape, *([1] * (images.ndim - 2)))
-
-
-def _energies(coef: AnyArray, images: AnyArray) -> Vector:
-    return np.asarray(0.5 * images.reshape(images.shape[0], -1) @ coef.ravel())
+def _largest_entries(sizes: Vector, local: Matrix) -> Vector:
+    """Bound the weighted diagonals by the largest entry of each kernel and its largest weight."""
+    return np.asarray(sizes * np.abs(local).max(axis=1) ** 2)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from threading import Event
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
 from kernelweave._typing import AnyArray, Matrix
-from kernelweave.adaptive.features import gating_features
-from kernelweave.adaptive.gating import Gating, Sigmoid, Softmax
-from kernelweave.adaptive.gating_descent import Localized, localize
-from kernelweave.bank import KernelBank
+from kernelweave.adaptive.gating import Gating, LearntGating, Sigmoid, Softmax, learn_gating
+from kernelweave.adaptive.local_grams import hold_uncentred
+from kernelweave.bank import KernelBank, Views
 from kernelweave.bank.cross import contributions
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.inputs import check_input, is_precomputed
@@ -26,11 +24,12 @@ from kernelweave.estimators.interrupt import watching
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.parameters import check_choice, check_count, check_number, check_part
 from kernelweave.estimators.task import Setting, Solved, Start, Task
-from kernelweave.estimators.training import hold
-from kernelweave.geometry import LpBall
+from kernelweave.geometry import LpBall, WeightGeometry
 from kernelweave.gram import storage
 from kernelweave.learners import Hinge, Learner
 from kernelweave.solvers import BlockDescent, Problem, Progress, Solver
+from kernelweave.views.columns import resolve_columns
+from kernelweave.views.tables import as_floats, as_table, is_sparse, stack, take_columns
 
 GATINGS: dict[str, type[Gating]] = {"softmax": Softmax, "sigmoid": Sigmoid}
 
@@ -39,23 +38,24 @@ GATINGS: dict[str, type[Gating]] = {"softmax": Softmax, "sigmoid": Sigmoid}
 class SolvedLocally(Solved):
     """One solved problem with its gating."""
 
-    localized: Localized
+    learnt: LearntGating
 
 
 @dataclass(frozen=True)
 class GatedTask(Task):
-    """A task with the features the gating looks at."""
+    """A task with the features the gating reads."""
 
     features: Matrix
 
 
 @dataclass(frozen=True)
 class GatedSetting(Setting):
-    """A setting with the features the gating looks at."""
+    """A setting with the features the gating reads."""
 
     features: Matrix
 
 
+@dataclass(eq=False, repr=False)
 class LocalizedMKLClassifier(MKLClassifier):
     r"""Multiple kernel learning with weights that are functions of the sample.
 
@@ -67,9 +67,9 @@ class LocalizedMKLClassifier(MKLClassifier):
     bank : KernelBank or None, default=None
         The kernels; None is `KernelBank.distances()`. Precomputed kernels have no inputs to gate by.
     learner : Hinge, NuHinge, SquaredHinge or None, default=None
-        The machine; None is ``Hinge(C=1.0)``.
+        The classifier for a given gating; None is ``Hinge(C=1.0)``.
     gating : Softmax, Sigmoid, "softmax", "sigmoid" or None, default=None
-        The weight functions, of `kernelweave.adaptive.gating`; ``Softmax(features=...)`` looks at these
+        The weight functions, of `kernelweave.adaptive.gating`; ``Softmax(features=...)`` reads these
         columns or views only. None is ``Softmax()`` on all of them.
     n_restarts : int, default=2
         Random starts beside the one with even weights; the problem is not convex.
@@ -87,7 +87,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     gating_ : array of shape (M, d + 1), the coefficients u with the intercept last; (classes, M, d + 1)
     local_weights_ : array of shape (n, M), eta_m of the training samples; (classes, n, M)
     kernel_weights_ : their means over the training samples
-    certificate_ : bounds of the machine's value for the gating found; nothing is proved about the gating
+    certificate_ : bounds of the SVM's value for the gating found; nothing is proved about the gating
     objective_path_ : values of the best start's steps; a list per class beyond two
     dual_coef_, support_, intercept_, classes_, kernel_names_ : as in `MKLClassifier`
 
@@ -117,44 +117,29 @@ class LocalizedMKLClassifier(MKLClassifier):
         "learner": Hinge,
         "gating": Softmax,
     }
-    accepts_gaps: ClassVar[bool] = False  # a gating has to see its inputs
+    accepts_gaps: ClassVar[bool] = False  # a gating needs the features of every sample
     multiclass = "per_class"
 
-    def __init__(
-        self,
-        bank: Any = None,
-        *,
-        learner: Any = None,
-        gating: Any = None,
-        n_restarts: int = 2,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        class_weight: Any = None,
-        probability: bool = False,
-        memory_limit: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.bank = bank
-        self.learner = learner
-        self.gating = gating
-        self.n_restarts = n_restarts
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.probability = probability
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    bank: Any = None
+    _: KW_ONLY
+    learner: Any = None
+    gating: Any = None
+    n_restarts: int = 2
+    tol: float = 1e-4
+    max_iter: int | None = None
+    class_weight: Any = None
+    probability: bool = False
+    memory_limit: float | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the gating and the machine from samples X and their labels y."""
+        """Learn the gating and the classifier from samples X and their labels y."""
         super().fit(X, y, sample_weight)
         if not self.probability and not self.settled_:
             warnings.warn(
-                f"The gating still changed after {self._steps} steps; raise max_iter or tol.",
+                f"The gating still changed after {self._max_steps} steps; raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -163,20 +148,13 @@ class LocalizedMKLClassifier(MKLClassifier):
     def local_weights(self, X: Any) -> AnyArray:
         """Return eta_m(x) for every sample: (rows, M), or (classes, rows, M) beyond two classes."""
         self._require_fit()
-        weights = self._gates(check_input(self, X, reset=False))
+        weights = self._local_weights(check_input(self, X, reset=False))
         return weights[0] if self.classes_.size == 2 else weights
 
     def decision_function(self, X: Any) -> AnyArray:
         """Return one signed score per sample, or per sample and class beyond two classes."""
         self._require_fit()
-        values = self._kernel_parts(X).sum(axis=2) + self.intercept_
-        return self._shaped(values)
-
-    def _kernel_parts(self, X: Any) -> AnyArray:
-        X = check_input(self, X, reset=False)
-        trained = self.local_weights_[None] if self.local_weights_.ndim == 2 else self.local_weights_
-        coef = self.dual_coef_[:, None, :] * trained[:, self.support_].transpose(0, 2, 1)
-        return contributions(self.bank_, X, coef, self.support_) * self._gates(X).transpose(1, 0, 2)
+        return self._shaped(self._kernel_parts(X).sum(axis=2) + self.intercept_)
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return Σ eta_m(x) k_m(x, z) eta_m(z) between the rows of X and of Z, the mean over the classes.
@@ -185,36 +163,53 @@ class LocalizedMKLClassifier(MKLClassifier):
         """
         self._require_fit()
         X = check_input(self, X, reset=False)
-        left = self._gates(X)
+        left = self._local_weights(X)
         if Z is None:
-            right = self.local_weights_[None] if self.local_weights_.ndim == 2 else self.local_weights_
-            kernels = self.bank_.cross(X)
+            right, kernels = self._training_weights, self.bank_.cross(X)
         else:
             Z = check_input(self, Z, reset=False)
-            right, kernels = self._gates(Z), self.bank_.between(X, Z)
+            right, kernels = self._local_weights(Z), self.bank_.between(X, Z)
         total = [K * (left[:, :, m].T @ right[:, :, m]) for m, K in kernels]
         return np.asarray(sum(total) / left.shape[0])
 
-    def _gates(self, X: Any) -> AnyArray:
+    def _kernel_parts(self, X: Any) -> AnyArray:
+        X = check_input(self, X, reset=False)
+        coef = self.dual_coef_[:, None, :] * self._training_weights[:, self.support_].transpose(0, 2, 1)
+        parts = contributions(self.bank_, X, coef, self.support_)
+        return parts * self._local_weights(X).transpose(1, 0, 2)
+
+    def _local_weights(self, X: Any) -> AnyArray:
+        """Return the weights (problems, rows, M) of checked samples."""
         Z = self.scaler_.transform(gating_features(X, self._gating.features))
         Z = np.column_stack([Z, np.ones(Z.shape[0])])
         coef = self.gating_[None] if self.gating_.ndim == 2 else self.gating_
         return np.array([self._gating.weights(Z @ one.T) for one in coef])
 
     @property
+    def _training_weights(self) -> AnyArray:
+        return self.local_weights_[None] if self.local_weights_.ndim == 2 else self.local_weights_
+
+    @property
     def _gating(self) -> Gating:
         return GATINGS[self.gating]() if isinstance(self.gating, str) else self.part("gating")
 
     @property
-    def _steps(self) -> int:
+    def _max_steps(self) -> int:
         return 100 if self.max_iter is None else self.max_iter
+
+    @property
+    def _geometry(self) -> WeightGeometry:
+        return LpBall(np.inf)  # the gating holds the weights: all others are 1
+
+    def _solver(self, n_kernels: int) -> Solver:  # noqa: ARG002
+        return BlockDescent(tol=self.tol)
 
     def _check_parameters(self) -> None:
         check_number("tol", self.tol, above=0.0, below=1.0)
         check_count("max_iter", self.max_iter, optional=True)
         check_count("n_restarts", self.n_restarts, least=0)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
-        check_part("learner", self.part("learner"), Learner, "Hinge(C=1.0)")
+        check_part("learner", self._learner, Learner, "Hinge(C=1.0)")
         if isinstance(self.gating, str):
             check_choice("gating", self.gating, tuple(GATINGS))
         check_part("gating", self._gating, Gating, "Softmax()")
@@ -223,13 +218,6 @@ class LocalizedMKLClassifier(MKLClassifier):
                 "LocalizedMKLClassifier gates by the inputs, which precomputed kernels do not have; use a "
                 "KernelBank on a table or Views, or SampleAdaptiveMKLClassifier."
             )
-
-    def _solver(self, n_kernels: int) -> Solver:  # noqa: ARG002 - for the given gating all weights are 1
-        return BlockDescent(tol=self.tol)
-
-    def _check_parts(self, setting: Setting) -> None:
-        for column in setting.columns.T:
-            self.part("learner").check(column, setting.weight)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Setting:
         setting = super()._read(X, y, sample_weight)
@@ -240,14 +228,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     def _store(self, setting: Setting, candidates: Sequence[MKLModel] = ()) -> Task:  # noqa: ARG002
         assert isinstance(setting, GatedSetting)
         targets = self._problems(setting)
-        kernels = hold(
-            setting.fitted,
-            centre=False,  # weighted kernels do not forget their origin
-            tol=self.tol,
-            dtype="float64",
-            memory_limit=self.memory_limit,
-            n_threads=1 if len(targets) > 1 else effective_n_jobs(self.n_jobs),
-        )
+        kernels = hold_uncentred(self, setting.fitted, len(targets))
         return GatedTask(kernels, targets, setting.weight, setting.classes, setting.features)
 
     def _train(
@@ -259,32 +240,52 @@ class LocalizedMKLClassifier(MKLClassifier):
         stop: Event,
     ) -> Solved:
         assert isinstance(task, GatedTask)
-        problem = Problem(task.kernels.stack, y, self.part("learner"), LpBall(np.inf), task.weight)
         seed = check_random_state(self.random_state).randint(2**31)
-        localized = localize(
-            problem,
+        learnt = learn_gating(
+            Problem(task.kernels.stack, y, self._learner, self._geometry, task.weight),
             self._gating,
             task.features,
             tol=self.tol,
-            max_iter=self._steps,
+            max_iter=self._max_steps,
             n_restarts=self.n_restarts,
             rng=np.random.default_rng(seed),
             progress=watching(stop, progress),
             stop=stop,
         )
-        if localized.result.stopped == "interrupted":
+        if learnt.result.stopped == "interrupted":
             stop.set()
-        intercept = np.atleast_1d(localized.result.machine.intercept)
-        return SolvedLocally(localized.result, intercept, storage(task.kernels.stack), localized)
+        intercept = np.atleast_1d(learnt.result.machine.intercept)
+        return SolvedLocally(learnt.result, intercept, storage(task.kernels.stack), learnt)
 
     def _keep(self, task: Task, solved: list[Solved]) -> None:
         super()._keep(task, solved)
-        found = [s.localized for s in solved if isinstance(s, SolvedLocally)]
-        binary = len(found) == 1
-        self.gating_ = found[0].gating if binary else np.array([one.gating for one in found])
-        self.local_weights_ = found[0].weights if binary else np.array([one.weights for one in found])
+        learnt = [s.learnt for s in solved if isinstance(s, SolvedLocally)]
+        binary = len(learnt) == 1
+        self.gating_ = learnt[0].coef if binary else np.array([one.coef for one in learnt])
+        self.local_weights_ = learnt[0].weights if binary else np.array([one.weights for one in learnt])
         self.kernel_weights_ = self.local_weights_.mean(axis=-2)
-        paths = [list(one.values) for one in found]
+        paths = [list(one.values) for one in learnt]
         self.objective_path_ = paths[0] if binary else paths
-        # An interrupt is told of by itself.
-        self.settled_ = all(one.converged or one.result.stopped == "interrupted" for one in found)
+        # An interrupt has a warning of its own.
+        self.settled_ = all(one.converged or one.result.stopped == "interrupted" for one in learnt)
+
+
+def gating_features(X: Any, selection: Any) -> Matrix:
+    """Return the chosen columns of a table, or the chosen views side by side, as one dense matrix."""
+    if isinstance(X, Views):
+        names = X.names if selection is None else _view_names(X, selection)
+        values = stack([as_floats(X[name], f"view {name!r}") for name in names])
+    else:
+        table = as_table(X, "X")
+        values = as_floats(take_columns(table, resolve_columns(selection, table)), "X")
+    return np.asarray(values.toarray() if is_sparse(values) else values)
+
+
+def _view_names(X: Views, selection: Any) -> list[str]:
+    names = [selection] if isinstance(selection, str) else list(selection)
+    for name in names:
+        if name not in X:
+            raise ValueError(
+                f"The features of a gating on Views are names of views ({', '.join(X.names)}); got {name!r}."
+            )
+    return names

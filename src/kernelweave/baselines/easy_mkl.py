@@ -1,4 +1,4 @@
-"""EasyMKL: one machine on the sum of all kernels tells how much each of them counts."""
+"""EasyMKL: kernel weights from one margin-distribution classifier on the sum of all kernels."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.baselines.two_step import TwoStepClassifier
+from kernelweave.baselines.two_step import TwoStepClassifier, of_unit_sum
 from kernelweave.estimators.task import Task
 from kernelweave.learners import MarginDistribution
-
-# The weights move with the root of the gap, so the machine that makes them is solved this far.
-WEIGHING_TOL = 1e-9
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EasyMKLClassifier(TwoStepClassifier):
-    r"""EasyMKL: kernels count by how far apart they hold the classes in one machine on their sum.
+    r"""EasyMKL: kernels count by the distance between the classes, for one classifier on their sum.
 
     .. math:: \gamma = \arg\min_{\gamma \in \Gamma} (1-\lambda)\, \gamma'Y \textstyle\sum_m K_m Y\gamma
        + \lambda \|\gamma\|^2, \qquad \eta_m \propto \gamma'Y K_m Y\gamma
@@ -28,11 +25,11 @@ class EasyMKLClassifier(TwoStepClassifier):
     bank : KernelBank, "precomputed" or None, default=None
         The kernels, as in `MKLClassifier`.
     learner : learner or None, default=None
-        The machine of the second step; None is ``MarginDistribution(lam)``, as published.
+        The classifier of the second step; None is ``MarginDistribution(lam)``, as published.
     lam : float, default=0.1
         0 ≤ λ < 1, from the margin between the classes to the distance of their means.
     tol : float, default=1e-4
-        Relative duality gap of the machine of the second step.
+        Relative duality gap of the second step.
     class_weight : dict, "balanced" or None, default=None
         Factor on the weight of the samples of a class, which pay λγ²/weight.
     multiclass : {"shared", "per_class"}, default="shared"
@@ -42,14 +39,14 @@ class EasyMKLClassifier(TwoStepClassifier):
     Attributes
     ----------
     kernel_weights_ : array of shape (M,), or (classes, M) with weights per class; they sum to one
-    certificate_, duality_gap_, objective_ : of the machine on the combined kernel
+    certificate_, duality_gap_, objective_ : of the classifier on the combined kernel
     dual_coef_, support_, intercept_, kernel_names_, classes_ : as in `MKLClassifier`
 
     Notes
     -----
     [Aiolli15]. The problem there, max over ‖η‖₂ = 1 of the min over γ, is relaxed to the one above by
     ‖d‖₂ ≤ ‖d‖₁; ``MKLClassifier(bank, learner=MarginDistribution(lam), geometry=LpBall(2))`` solves it as it
-    stands. Symbols: paper γ∘y → ``coef`` of the first machine, d_m → the energies 2h_m.
+    stands. Symbols: paper γ∘y → ``coef`` of the first step, d_m → the energies 2h_m.
     Differs from the paper: weights sum to one (theirs have length one), so that the combined kernel has the
     size of its parts; kernels are scaled by the bank, by default to mean diagonal one.
 
@@ -78,13 +75,12 @@ class EasyMKLClassifier(TwoStepClassifier):
         MarginDistribution(lam=self.lam).check(np.array([1.0, -1.0]), np.ones(2))
 
     def _weigh(self, task: Task) -> list[Vector]:
-        kernels, machine = task.kernels, MarginDistribution(lam=self.lam)
+        kernels, first_step = task.kernels, MarginDistribution(lam=self.lam)
         K = kernels.combine(np.ones(kernels.n_kernels))
         weights = []
         for y in task.targets.values():
-            learner = machine if y.ndim == 1 else machine.for_columns()
-            distances = kernels.energies(learner.solve(K, y, task.weight, tol=WEIGHING_TOL).coef)
-            distances = np.maximum(distances, 0.0)
-            total = float(distances.sum())
-            weights.append(distances / total if total > 0.0 else np.full(len(distances), 1 / len(distances)))
+            learner = first_step if y.ndim == 1 else first_step.for_columns()
+            # The weights change with the root of the gap, so 1e-9 gives them four to five digits.
+            distances = kernels.energies(learner.solve(K, y, task.weight, tol=1e-9).coef)
+            weights.append(of_unit_sum(np.maximum(distances, 0.0)))
         return weights

@@ -1,4 +1,4 @@
-"""Weights by how each kernel does alone: by its alignment with the labels, or by its accuracy."""
+"""Weights by how good each kernel is alone: by its alignment with the labels, or by its accuracy."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from kernelweave._threads import blas_threads
-from kernelweave._typing import Matrix, Vector
-from kernelweave.baselines.aligned import label_moments
-from kernelweave.baselines.single_kernels import accuracy, accuracy_weights, held_out
-from kernelweave.baselines.two_step import TwoStepClassifier, class_index
+from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.baselines.target_alignment import label_moments
+from kernelweave.baselines.two_step import TwoStepClassifier, class_index, of_unit_sum
 from kernelweave.estimators.interrupt import interruptible
 from kernelweave.estimators.parameters import check_share
 from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.splits import Fold, stratified_folds
 from kernelweave.estimators.task import Task
-from kernelweave.learners import Learner
 
 
 class FHeuristicClassifier(TwoStepClassifier):
-    r"""Every kernel counts in proportion to its own alignment with the labels; then one machine.
+    r"""Every kernel counts in proportion to its own alignment with the labels; then one classifier.
 
     .. math:: \eta_m = A(K_m, T) / \textstyle\sum_h A(K_h, T), \qquad T = yy'
 
@@ -33,9 +31,9 @@ class FHeuristicClassifier(TwoStepClassifier):
     bank : KernelBank, "precomputed" or None, default=None
         The kernels, as in `MKLClassifier`.
     learner : learner or None, default=None
-        The machine of the second step; None is ``Hinge(C=1.0)``.
+        The classifier of the second step; None is ``Hinge(C=1.0)``.
     tol : float, default=1e-4
-        Relative duality gap of the machine.
+        Relative duality gap of the classifier.
     class_weight : dict, "balanced" or None, default=None
         Factor on C per class, and on its samples in the alignment.
     multiclass : {"shared", "per_class"}, default="shared"
@@ -46,7 +44,7 @@ class FHeuristicClassifier(TwoStepClassifier):
     ----------
     kernel_weights_ : array of shape (M,), or (classes, M) with weights per class; they sum to one
     kernel_alignments_ : array (M,) or (classes, M), the alignment of every kernel alone
-    certificate_, duality_gap_, objective_ : of the machine on the combined kernel
+    certificate_, duality_gap_, objective_ : of the classifier on the combined kernel
     dual_coef_, support_, intercept_, kernel_names_, classes_ : as in `MKLClassifier`
 
     Notes
@@ -66,14 +64,14 @@ class FHeuristicClassifier(TwoStepClassifier):
     """
 
     def _weigh(self, task: Task) -> list[Vector]:
-        each = [one.of_kernels() for one in label_moments(task, centred=False)]
+        each = [one.kernel_alignments() for one in label_moments(task, centred=False)]
         self.kernel_alignments_ = each[0] if len(each) == 1 else np.array(each)
-        return [accuracy_weights(np.maximum(a, 0.0), 0.0) for a in each]
+        return [of_unit_sum(np.maximum(alignments, 0.0)) for alignments in each]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PWMKClassifier(TwoStepClassifier):
-    r"""Every kernel counts by the cross-validated accuracy it reaches alone; then one machine.
+    r"""Every kernel counts by the cross-validated accuracy it reaches alone; then one classifier.
 
     .. math:: \eta_m = (\pi_m - \delta) / \textstyle\sum_h (\pi_h - \delta)
 
@@ -82,14 +80,14 @@ class PWMKClassifier(TwoStepClassifier):
     bank : KernelBank, "precomputed" or None, default=None
         The kernels, as in `MKLClassifier`.
     learner : learner or None, default=None
-        The machine, alone on every kernel and on their combination; None is ``Hinge(C=1.0)``.
+        The classifier, on every kernel alone and on their combination; None is ``Hinge(C=1.0)``.
     delta : float, default=0.4
         The threshold δ as a share of the smallest accuracy, from 0 (weights near even) to 1 (the worst kernel
         gets none).
     cv : int or splitter, default=5
         Folds for the accuracies; stratified, fewer where a class is too small.
     tol : float, default=1e-4
-        Relative duality gap of every machine.
+        Relative duality gap of every classifier.
     class_weight : dict, "balanced" or None, default=None
         Factor on C per class, and on its samples in the accuracy.
     multiclass : {"shared", "per_class"}, default="shared"
@@ -100,13 +98,13 @@ class PWMKClassifier(TwoStepClassifier):
     ----------
     kernel_weights_ : array of shape (M,), or (classes, M) with weights per class; they sum to one
     kernel_accuracies_ : array (M,) or (classes, M), the accuracy of every kernel alone
-    certificate_, duality_gap_, objective_ : of the machine on the combined kernel
+    certificate_, duality_gap_, objective_ : of the classifier on the combined kernel
     dual_coef_, support_, intercept_, kernel_names_, classes_ : as in `MKLClassifier`
 
     Notes
     -----
     [Tanabe08], as [Gonen11, Sec. 3.2] states it. Widths and scalings are those of all training samples, in
-    every fold: they do not see labels.
+    every fold: they do not depend on labels.
     Differs from the paper: δ is given as a share of the smallest accuracy, so that every value is legal.
 
     Examples
@@ -127,46 +125,49 @@ class PWMKClassifier(TwoStepClassifier):
         check_share("delta", self.delta)
 
     def _weigh(self, task: Task) -> list[Vector]:
-        index, targets = class_index(task), list(task.targets.values())
-        Y = np.column_stack(targets)
-        folds = stratified_folds(self.cv, index)
-        learner = self._learner if Y.shape[1] == 1 else self._learner.for_columns()
-        y = Y[:, 0] if Y.shape[1] == 1 else Y
-        found = []
+        Y = np.column_stack(list(task.targets.values()))
+        index, n_problems = class_index(Y), len(task.targets)
+        folds, n_threads = stratified_folds(self.cv, index), effective_n_jobs(self.n_jobs)
+        accuracies = np.empty((n_problems, task.kernels.n_kernels))
         with count_bar(self.verbose, "kernels alone") as done:
-            for K in task.kernels.fitted.grams():
-                values = self._held_out(K, learner, y, task.weight, folds)
-                if len(targets) == 1:
-                    found.append([accuracy(values, index, task.weight)])
-                else:
-                    found.append(
-                        [
-                            accuracy(values[:, c : c + 1], (column > 0).astype(int), task.weight)
-                            for c, column in enumerate(targets)
-                        ]
-                    )
+            for m, K in enumerate(task.kernels.fitted.grams()):
+                values = held_out_values(K, self._learner, Y, task.weight, folds, self.tol, n_threads)
+                hits = (class_index(values) == index)[:, None] if n_problems == 1 else (values > 0) == (Y > 0)
+                accuracies[:, m] = task.weight @ hits / task.weight.sum()
                 done(task.kernels.n_kernels)
-        accuracies = np.array(found).T
-        self.kernel_accuracies_ = accuracies[0] if len(targets) == 1 else accuracies
-        return [accuracy_weights(row, self.delta) for row in accuracies]
-
-    def _held_out(self, K: Matrix, learner: Learner, y: Any, weight: Vector, folds: list[Fold]) -> Matrix:
-        return held_out_in_threads(K, learner, y, weight, folds, self.tol, effective_n_jobs(self.n_jobs))
+        self.kernel_accuracies_ = accuracies[0] if n_problems == 1 else accuracies
+        return [of_unit_sum(row - self.delta * row.min()) for row in accuracies]
 
 
-def held_out_in_threads(
-    K: Matrix, learner: Learner, y: Any, weight: Vector, folds: list[Fold], tol: float, n_threads: int
+def held_out_values(
+    K: Matrix, learner: Any, Y: Matrix, weight: Vector, folds: list[Fold], tol: float, n_threads: int
 ) -> Matrix:
-    """Return decision values on samples held out, the machines of the folds side by side."""
+    """Return the decision values (n, columns) on one kernel, every sample's without having trained on it.
 
-    def job(fold: Fold, stop: Event) -> Matrix:
+    Y has one column ±1 per binary problem. The classifiers of the folds are trained side by side.
+    """
+    learner, targets = fit_arguments(learner, Y)
+    values = np.empty(Y.shape)
+
+    def predict_fold(fold: Fold, stop: Event) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
-        return held_out(K, learner, y, weight, fold, tol)
+        train, test = fold
+        inside = np.ascontiguousarray(K[np.ix_(train, train)])
+        svm = learner.solve(inside, targets[train], weight[train], tol=tol)
+        found = (K[np.ix_(test, train)] @ svm.coef + svm.intercept) / unit_margin(svm.margin)
+        values[test] = found.reshape(test.size, -1)
 
     with blas_threads(1):
-        parts = interruptible([partial(job, fold) for fold in folds], n_threads)
-    values = np.empty((K.shape[0], parts[0].shape[1]))
-    for (_, test), part in zip(folds, parts, strict=True):
-        values[test] = part
+        interruptible([partial(predict_fold, fold) for fold in folds], n_threads)
     return values
+
+
+def fit_arguments(learner: Any, Y: Matrix) -> tuple[Any, AnyArray]:
+    """Return the learner and the targets to solve for: one column as a vector, or several at once."""
+    return (learner, Y[:, 0]) if Y.shape[1] == 1 else (learner.for_columns(), Y)
+
+
+def unit_margin(margin: AnyArray) -> AnyArray:
+    """Return what decision values are divided by, so that margins are 1; nothing where there is no margin."""
+    return np.where(margin > 0.0, margin, 1.0)

@@ -1,4 +1,4 @@
-"""Classifiers that weigh the kernels first and then train one machine on the combined kernel."""
+"""What the baselines share: kernel weights by some rule, then one classifier on the combined kernel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kernelweave.solvers import Solver
 
 @dataclass(eq=False, repr=False)
 class BaselineClassifier(MKLClassifier):
-    """What the baselines share: fewer parameters than `MKLClassifier`, and weights for all classes."""
+    """A classifier with fewer parameters than `MKLClassifier`, whose weights are not learnt with it."""
 
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances, "learner": Hinge}
     dtype = "auto"
@@ -60,10 +60,10 @@ class BaselineClassifier(MKLClassifier):
 
 
 class TwoStepClassifier(BaselineClassifier):
-    """A classifier whose weights follow from a rule (`_weigh`); the machine on them is certified.
+    """A classifier whose weights follow from a rule (`_weigh`); the second step is certified.
 
-    The second step is `MKLClassifier` with `Point(weights)`: its certificate speaks of the machine, since
-    nothing about the weights is optimised there.
+    It is `MKLClassifier` with the geometry `Point(weights)`: the certificate is that of the classifier on the
+    combined kernel, since the weights are not optimised there.
     """
 
     walkable: ClassVar[tuple[str, ...]] = ("learner__",)
@@ -80,7 +80,7 @@ class TwoStepClassifier(BaselineClassifier):
     def _solve(
         self,
         task: Task,
-        near: list[Start] | None = None,  # noqa: ARG002 - one machine on given weights needs no start
+        near: list[Start] | None = None,  # noqa: ARG002 - the weights are given
         stop: Event | None = None,
     ) -> list[Solved]:
         n_threads = effective_n_jobs(self.n_jobs)
@@ -88,19 +88,25 @@ class TwoStepClassifier(BaselineClassifier):
             weights = self._weigh(task)
         with gap_bars(self.verbose) as bar, blas_threads(1):
             jobs = [
-                partial(self._weighing(eta)._train, task, y, None, bar(title, self.tol))
+                partial(self._with_weights(eta)._train, task, y, None, bar(title, self.tol))
                 for (title, y), eta in zip(task.targets.items(), weights, strict=True)
             ]
             return interruptible(jobs, n_threads, stop)
 
-    def _weighing(self, eta: Vector) -> Self:
+    def _with_weights(self, eta: Vector) -> Self:
         """Return this model with the weights of one of its problems."""
         model = copy(self)
         model._eta = eta
         return model
 
 
-def class_index(task: Task) -> AnyArray:
-    """Return the place of every sample's class among the classes."""
-    Y = np.column_stack(list(task.targets.values()))
-    return np.asarray(Y[:, 0] > 0 if Y.shape[1] == 1 else Y.argmax(axis=1)).astype(int)
+def class_index(Y: AnyArray) -> AnyArray:
+    """Return the place of every sample's class among the classes, from ±1 in one column or one per class."""
+    binary = Y.ndim == 1 or Y.shape[1] == 1
+    return np.asarray((Y.ravel() > 0).astype(int) if binary else Y.argmax(axis=1))
+
+
+def of_unit_sum(weights: Vector) -> Vector:
+    """Return weights ≥ 0 scaled to sum to one; even ones where all are zero."""
+    weights = weights if weights.any() else np.ones(weights.size)
+    return np.asarray(weights / weights.sum())

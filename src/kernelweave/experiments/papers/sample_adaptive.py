@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import Indices, Matrix
-from kernelweave.adaptive.localized import LocalizedMKLClassifier
-from kernelweave.adaptive.sample_adaptive import SampleAdaptiveMKLClassifier
+from kernelweave.adaptive import LocalizedMKLClassifier, SampleAdaptiveMKLClassifier
 from kernelweave.bank import KernelBank, Views
 from kernelweave.datasets import load
 from kernelweave.datasets.view_entries import ViewEntries, make_views, remove_entries, swap_entries
