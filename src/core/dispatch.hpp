@@ -9,8 +9,11 @@
 #define KERNELWEAVE_CLONES
 #endif
 
+// A function that only asks for memory has no effect in the compiler's eyes: where it is not inlined, calls vanish.
 #if defined(__GNUC__)
+#define KERNELWEAVE_INLINE inline __attribute__((always_inline))
 #define KERNELWEAVE_RESTRICT __restrict__
 #else
+#define KERNELWEAVE_INLINE inline
 #define KERNELWEAVE_RESTRICT
 #endif

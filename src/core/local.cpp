@@ -64,7 +64,7 @@ void reach_local(const T* packed, std::size_t n_kernels, std::size_t n, const do
             std::fill(image.begin(), image.end(), 0.0);
             const T* row = packed + m * stride;
             for (std::size_t i = 0; i < n; row += ++i) {
-                const double below = dot_and_add_row(row, v.data(), v[i], image.data(), i);
+                const double below = dot_and_add_row(row, row, v.data(), v[i], image.data(), i);
                 image[i] += below + static_cast<double>(row[i]) * v[i];
             }
             for (std::size_t i = 0; i < n; ++i) out[(m * n + i) * n_columns + c] = image[i];

@@ -15,6 +15,14 @@ constexpr std::size_t kRows = 32;  // rows of a task: enough to stream, few enou
 
 std::size_t row_blocks(std::size_t n) { return (n + kRows - 1) / kRows; }
 
+// Where row i + 1 begins, or row i where that is the last: the one to ask for while row i is read.
+const double* row_after(const double* row, std::size_t i, std::size_t n) { return i + 1 < n ? row + n : row; }
+
+// Where the chunk begins that follows the one from `start` on in row i of a lower triangle.
+std::size_t chunk_after(std::size_t i, std::size_t start, std::size_t n) {
+    return start + kChunk <= i ? i * n + start + kChunk : std::min(i + 1, n - 1) * n;
+}
+
 // visit(first, stop) for all rows in blocks, longest rows first: no thread is left with a long tail.
 template <class Visit>
 void visit_row_blocks(std::size_t n, int n_threads, const Visit& visit) {
@@ -25,13 +33,17 @@ void visit_row_blocks(std::size_t n, int n_threads, const Visit& visit) {
 }
 
 // row . probe; `broken` is set where |row_j| <= root roots_j does not hold, as for NaN.
-KERNELWEAVE_CLONES double check_row(const double* row, const double* probe, const double* roots, double root,
-                                    std::size_t n, std::int64_t& broken) {
+KERNELWEAVE_CLONES double check_row(const double* row, const double* next, const double* probe, const double* roots,
+                                    double root, std::size_t n, std::int64_t& broken) {
     double sum = 0.0;
     std::int64_t found = 0;
-    for (std::size_t j = 0; j < n; ++j) {
-        sum += row[j] * probe[j];
-        found |= std::abs(row[j]) <= root * roots[j] ? 0 : 1;
+    for (std::size_t start = 0; start < n; start += kSegment) {
+        const std::size_t stop = std::min(n, start + kSegment);
+        prefetch(next + start, stop - start);
+        for (std::size_t j = start; j < stop; ++j) {
+            sum += row[j] * probe[j];
+            found |= std::abs(row[j]) <= root * roots[j] ? 0 : 1;
+        }
     }
     broken |= found;
     return sum;
@@ -56,8 +68,11 @@ std::vector<GramReport> check_matrices(const Matrices& K, std::size_t n, const d
             GramReport& report = parts[first / kRows * K.size() + m];
             const double* own = roots + m * n;
             std::int64_t broken = 0;
-            for (std::size_t i = first; i < stop; ++i)
-                report.asymmetry += check_row(K[m] + i * n, block.data() + (i - first) * n, own, own[i], n, broken);
+            for (std::size_t i = first; i < stop; ++i) {
+                const double* row = K[m] + i * n;
+                report.asymmetry +=
+                    check_row(row, row_after(row, i, n), block.data() + (i - first) * n, own, own[i], n, broken);
+            }
             report.minors = broken == 0;
         }
     });
@@ -109,7 +124,7 @@ void combine_matrices(const Matrices& K, std::size_t n, const double* eta, const
             for (std::size_t start = 0; start <= i; start += kChunk) {
                 const std::size_t length = std::min(kChunk, i + 1 - start);
                 for (std::size_t j = 0; j < length; ++j) acc[j] = -(shift[i] + shift[start + j]);
-                sum.add(acc, i * n + start, length);
+                sum.add(acc, i * n + start, length, chunk_after(i, start, n));
                 T* row = out + i * n + start;
                 for (std::size_t j = 0; j < length; ++j) row[j] = static_cast<T>(acc[j]);
             }
@@ -141,7 +156,7 @@ void energies_of_matrices(const Matrices& K, std::size_t n, const double* V, std
                 const double* row = K[m] + i * n;
                 for (std::size_t c = 0; c < n_columns; ++c) {
                     const double* v = V + c * n;
-                    if (v[i] != 0.0) part += v[i] * (dot_row(row, v, i) + 0.5 * row[i] * v[i]);
+                    if (v[i] != 0.0) part += v[i] * (dot_row(row, row_after(row, i, n), v, i) + 0.5 * row[i] * v[i]);
                 }
             }
         }
@@ -162,7 +177,7 @@ void matvec_of_matrices(const Matrices& K, std::size_t n, const double* eta, con
                 for (std::size_t start = 0; start <= i; start += kChunk) {
                     const std::size_t length = std::min(kChunk, i + 1 - start);
                     std::fill(acc, acc + length, 0.0);
-                    sum.add(acc, i * n + start, length);
+                    sum.add(acc, i * n + start, length, chunk_after(i, start, n));
                     add_row(acc, i, start, length, V, n_columns, n, parts.data() + share * size);
                 }
     });
@@ -181,7 +196,7 @@ void matvecs_of_matrices(const Matrices& K, std::size_t n, const double* V, std:
                 if (needed != nullptr && needed[c * n + i] == 0) continue;
                 const double* v = V + c * n;
                 double* product = products + c * n;
-                product[i] += dot_and_add_row(row, v, v[i], product, i) + row[i] * v[i];
+                product[i] += dot_and_add_row(row, row_after(row, i, n), v, v[i], product, i) + row[i] * v[i];
             }
         }
         if (needed == nullptr) return;

@@ -10,6 +10,7 @@
 namespace kernelweave {
 namespace {
 
+constexpr std::size_t kAhead = 6;  // rows from being asked for to being read: some kilobytes
 constexpr std::size_t kPiece = 2048;  // entries of all triangles that are added up together
 constexpr std::size_t kAlone = 1024;  // rows of a matrix below which one thread is through before another has begun
 
@@ -78,9 +79,10 @@ std::vector<double> transposed(const double* V, std::size_t n, std::size_t n_col
 template <class T>
 double half_energy(const T* K, const double* v, const std::vector<std::size_t>& support) {
     double energy = 0.0;
-    for (const std::size_t i : support) {
-        const T* row = K + triangle(i);
-        energy += v[i] * (dot_row(row, v, i) + 0.5 * static_cast<double>(row[i]) * v[i]);
+    for (std::size_t a = 0; a < support.size(); ++a) {
+        const std::size_t i = support[a];
+        const T *row = K + triangle(i), *next = K + triangle(support[std::min(a + kAhead, support.size() - 1)]);
+        energy += v[i] * (dot_row(row, next, v, i) + 0.5 * static_cast<double>(row[i]) * v[i]);
     }
     return energy;
 }
@@ -88,9 +90,11 @@ double half_energy(const T* K, const double* v, const std::vector<std::size_t>& 
 // product += K v from some rows of a triangle, among them all where v is not zero; right in these rows alone.
 template <class T>
 void add_matvec(const T* K, const double* v, const std::vector<std::size_t>& rows, double* product) {
-    for (const std::size_t i : rows) {
-        const T* row = K + triangle(i);
-        const double below = v[i] != 0.0 ? dot_and_add_row(row, v, v[i], product, i) : dot_row(row, v, i);
+    for (std::size_t a = 0; a < rows.size(); ++a) {
+        const std::size_t i = rows[a];
+        const T *row = K + triangle(i), *next = K + triangle(rows[std::min(a + kAhead, rows.size() - 1)]);
+        const double below =
+            v[i] != 0.0 ? dot_and_add_row(row, next, v, v[i], product, i) : dot_row(row, next, v, i);
         product[i] += below + static_cast<double>(row[i]) * v[i];
     }
 }
@@ -136,7 +140,7 @@ void add_matvecs(const double* K, std::size_t stride, std::size_t start, std::si
         for (std::size_t c = 0; c < n_columns; ++c) {
             const double* v = V + c * n;
             double* product = out + c * n;
-            product[i] += dot_and_add_row(row, v, v[i], product, i) + row[i] * v[i];
+            product[i] += dot_and_add_row(row, i + 1 < stop ? row + stride : row, v, v[i], product, i) + row[i] * v[i];
         }
     }
 }
@@ -147,7 +151,7 @@ void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double
     parallel_for(pieces(n, kPiece), n_threads, [&](std::size_t piece) {
         double acc[kPiece] = {};
         const std::size_t start = piece * kPiece, stop = std::min(triangle(n), start + kPiece);
-        sum.add(acc, start, stop - start);
+        sum.add(acc, start, stop - start, stop < triangle(n) ? stop : start);
         visit_rows(start, stop, [&](std::size_t i, std::size_t column, std::size_t place, std::size_t length) {
             for (std::size_t j = 0; j < length; ++j) out[i * n + column + j] = static_cast<T>(acc[place + j]);
         });

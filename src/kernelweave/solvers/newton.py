@@ -23,7 +23,10 @@ class Newton(Solver):
     .. math:: \eta^+ = \arg\min_{x \in \mathcal M} r(x) - h'(x - \eta) + \tfrac12 (x - \eta)'H(x - \eta)
 
     h are the energies (minus the gradient of the learner's optimal value) and H its Hessian with the support
-    held, from the free support vectors. A line search makes every step a descent.
+    held, from the free support vectors. Energies of kernels that grow fall like 1/x², for which a parabola
+    is a poor model: at first the step of a rational model with the same value, slope and curvature is tried
+    (`_rational_step`). Where that fails the parabola leads on, with a line search that makes every step a
+    descent.
 
     Parameters
     ----------
@@ -58,6 +61,7 @@ class Newton(Solver):
         assert isinstance(geometry, Models)
         point = state.evaluate(eta)
         damping, stride, failures, idle, escapes = 0.0, 1.0, 0, 0, 0
+        try_rational: bool | None = None
         while not state.finished:
             # 1. Where the inner gap is what keeps the whole gap open, solve the learner more exactly.
             if _inner_gap_dominates(state, point):
@@ -69,9 +73,19 @@ class Newton(Solver):
                     if escapes > self.patience:
                         return "stalled"
                 continue
-            # 2. Minimise the quadratic model, and search along the way to its minimiser.
+            # 2. Step to the minimiser of the rational model if that is a descent; else minimise the
+            # parabola, and search along the way to its minimiser.
             H = _hessian(state, point, damping)
-            reached, length = _line_search(state, point, geometry.model_step(point.eta, point.h, H), stride)
+            if try_rational is None:
+                try_rational = _steepness(H, point) >= 1.5
+            reached, length, rejected = None, 1.0, False
+            if try_rational and not damping:
+                reached, _ = _line_search(state, point, _rational_step(point, H, geometry), 1.0, shortest=1.0)
+                rejected = reached is None
+            if reached is None:
+                target = geometry.model_step(point.eta, point.h, H)
+                reached, length = _line_search(state, point, target, stride)
+                try_rational = not rejected or (length == 1.0 and _was_short(point, reached))
             if reached is not None:
                 damping = 0.0 if length == 1.0 else damping
                 stride = min(1.0, 4.0 * length)
@@ -101,8 +115,53 @@ def _hessian(state: OuterState, point: Evaluation, damping: float) -> Matrix:
     return np.asarray(H + damping * float(np.trace(H)) / H.shape[0] * np.eye(H.shape[0])) if damping else H
 
 
+def _steepness(H: Matrix, point: Evaluation) -> float:
+    """Return the power by which energies fall as all weights grow: 2 for hard margins, 0 if they stay."""
+    return float(point.eta @ H @ point.eta) / max(float(point.eta @ point.h), np.finfo(float).tiny)
+
+
+def _rational_step(point: Evaluation, H: Matrix, geometry: Models) -> Vector:
+    """Return the minimiser of a model with energies h_m / (1 + u_m)², u = H(x - eta) / 2h.
+
+    They have the value and the slope of the true ones at eta, and are the true ones where a kernel of rank
+    one grows, or all weights grow together while all margins are hard: the optimal value then falls like
+    1/x, and a parabola ends when x has grown by half. Chords of these energies are slopes of a parabola with
+    curvature S H S, S² = (1 + u/2) / (1 + u)², if H is diagonal or u the same for all kernels, and nearly so
+    otherwise. Its minimiser gives u, and is sought again until u settles.
+    """
+    eta, h = point.eta, point.h
+    floor = np.maximum(h, max(1e-12 * float(h.max()), np.finfo(float).tiny))
+    # At first as if the energy of the best weights for h came down to that of the present ones.
+    u = np.full_like(h, max(geometry.conjugate(h) / float(eta @ floor), 1.0) ** 0.5 - 1.0)
+    x = geometry.model_step(eta, h, _chord_curvature(H, u))
+    # Where the minimiser has a closed form of active sets, more rounds cost little.
+    for _ in range(8 if isinstance(geometry, Polyhedral) else 3):
+        known, u = u, np.maximum(0.5 * (H @ (x - eta)) / floor, -0.5)  # energies grow fourfold at most
+        if float(np.abs(u - known).max()) <= 0.05:
+            break
+        chord = _chord_curvature(H, u)
+        # The same parabola seen from x: active sets are sought from those of x.
+        before, x = x, geometry.model_step(x, h - chord @ (x - eta), chord)
+        if float(np.abs(x - before).sum()) <= 0.02 * float(np.abs(x - eta).sum()):
+            break
+    return x
+
+
+def _chord_curvature(H: Matrix, u: Vector) -> Matrix:
+    S = np.sqrt(1.0 + 0.5 * u) / (1.0 + u)
+    return np.asarray(S[:, None] * H * S)
+
+
+def _was_short(point: Evaluation, reached: Evaluation | None) -> bool:
+    """Tell whether a step ended where a fifth of its slope was left: the model was too pessimistic."""
+    if reached is None:
+        return False
+    move = reached.eta - point.eta
+    return float(reached.h @ move) > 0.2 * float(point.h @ move)
+
+
 def _line_search(
-    state: OuterState, point: Evaluation, target: Vector, stride: float
+    state: OuterState, point: Evaluation, target: Vector, stride: float, shortest: float = 2.0**-10
 ) -> tuple[Evaluation | None, float]:
     """Try this share of the step to the target, then shorter ones, until the objective falls enough."""
     geometry, move = state.problem.geometry, target - point.eta
@@ -111,7 +170,7 @@ def _line_search(
     if promised <= 0.0 or not move.any():
         return None, 0.0
     length = stride
-    while length >= 2.0**-10:
+    while length >= shortest:
         trial = state.evaluate(target if length == 1.0 else point.eta + length * move)
         if trial.upper <= point.upper - 1e-4 * length * promised or state.finished:
             return trial, length

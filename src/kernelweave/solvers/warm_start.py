@@ -12,11 +12,6 @@ from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import Problem, Progress, WarmStart
 
-# From this many samples on it pays to solve a subsample first: one sample in eight, at least 300, as long as
-# its kernels fit into 128 MB.
-WORTH_FROM, ONE_IN, LEAST, MOST_BYTES = 1000, 8, 300, 128 << 20
-
-
 def subsample_warm_start(
     problem: Problem, solver: Solver, progress: Progress | None = None
 ) -> WarmStart | None:
@@ -50,12 +45,17 @@ def subsample_warm_start(
 
 
 def subsample_size(n_samples: int, n_kernels: int) -> int:
-    """Return how many samples to look for a start among; 0 where that does not pay."""
-    if n_samples < WORTH_FROM:
+    """Return how many samples to look for a start among; 0 where that does not pay.
+
+    It pays where all kernels together have twenty million entries or more, so that one pass over them costs
+    more than solving a subsample: a quarter of the samples, at most a thousand, and as many as fit into
+    128 MB in float64.
+    """
+    if n_kernels * n_samples**2 < 20_000_000:
         return 0
-    fits = int((MOST_BYTES / (4.0 * n_kernels)) ** 0.5)  # triangles in float64
-    size = min(max(n_samples // ONE_IN, LEAST), fits)
-    return size if size >= LEAST else 0
+    fits = int((2.0**27 / (4.0 * n_kernels)) ** 0.5)
+    size = min(n_samples // 4, 1000, fits)
+    return size if size >= 100 else 0
 
 
 def representative_rows(y: AnyArray, rows: Indices, size: int) -> Indices:
