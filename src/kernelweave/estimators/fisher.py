@@ -199,7 +199,7 @@ def _leave_one_out_cuts(task: FitTask, results: Sequence[FitResult]) -> Vector:
         held_out = machine.ridge.left_out(task.grams.combine(one.result.eta), _columns(machine.coef))
         midpoints = np.atleast_1d(machine.bias - machine.intercept)
         cuts += [
-            fewest_errors(held_out[:, c], Y[:, c] > 0.0, task.weight, float(midpoints[c]))
+            fewest_errors(held_out[:, c], Y[:, c] > 0.0, task.data.weight, float(midpoints[c]))
             for c in range(Y.shape[1])
         ]
     return np.array(cuts)
@@ -210,8 +210,8 @@ def _joint_axes(task: FitTask, solved: FitResult) -> Axes:
     machine = _ridge(solved)
     (Y,) = task.targets.values()
     F = product(task.grams.combine(solved.result.eta), machine.coef)
-    targets = Discriminant().targets(Y, task.weight)
-    return axes((F + machine.bias) / machine.scale, targets, Y > 0.0, task.weight)
+    targets = Discriminant().targets(Y, task.data.weight)
+    return axes((F + machine.bias) / machine.scale, targets, Y > 0.0, task.data.weight)
 
 
 def _ridge(solved: FitResult) -> RidgeMachine:

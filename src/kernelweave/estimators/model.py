@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from threading import Event
 from typing import Any, ClassVar, Self
@@ -14,6 +15,7 @@ from joblib import effective_n_jobs
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.missing_views import accepting_missing_views, fit_with_missing_views
+from kernelweave.errors import IndefiniteKernelError
 from kernelweave.estimators.base import KernelEstimator, reset
 from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
 from kernelweave.estimators.training import (
@@ -33,10 +35,11 @@ from kernelweave.estimators.validation import (
     check_part,
 )
 from kernelweave.geometry import WeightGeometry
-from kernelweave.gram import StoragePolicy, build_gram_stack
+from kernelweave.gram import GramStack, StoragePolicy, build_gram_stack
 from kernelweave.solvers import (
     Problem,
     Progress,
+    Result,
     Solver,
     WarmStart,
     solver_with_defaults,
@@ -94,20 +97,13 @@ class MKLModel(KernelEstimator):
 
     def _build_grams(self, data: TrainingData, candidates: Sequence[MKLModel] = ()) -> FitTask:
         """Store the kernels, for this model or for all candidates that will be fitted on them."""
-        solvers = [model._solver(len(data.kernels)) for model in candidates or [self]]
         targets = self._problems(data)
-        policy = StoragePolicy(
-            centre=self._learner.has_bias,
-            tol=self.tol,
-            dtype=self.dtype,
-            memory_limit=self.memory_limit,
-            n_threads=1 if len(targets) > 1 else effective_n_jobs(self.n_jobs),
-            several_problems=len(candidates) > 1 or len(targets) > 1,
-            working_set=not all(solver.holds_all_kernels for solver in solvers),
-        )
+        policy = self._storage_policy(data, n_problems=max(len(candidates), 1) * len(targets))
+        if not all(model._solver(len(data.kernels)).holds_all_kernels for model in candidates or [self]):
+            policy = replace(policy, working_set=True)
         with blas_threads(1):
             grams = build_gram_stack(data.kernels, policy)
-        return FitTask(data.kernels, grams, policy, targets, data.weight, data.classes)
+        return FitTask(data, grams, policy, targets)
 
     def _solve(
         self, task: FitTask, starts: Sequence[WarmStart] | None = None, stop: Event | None = None
@@ -116,40 +112,56 @@ class MKLModel(KernelEstimator):
         each = [None] * len(task.targets) if starts is None else starts
         with gap_bars(self.verbose) as bar, blas_threads(1):
             jobs = [
-                partial(self._solve_one, task, y, start, bar(title, self.tol))
-                for (title, y), start in zip(task.targets.items(), each, strict=True)
+                partial(self._solve_one, task, name, start, bar(name, self.tol))
+                for name, start in zip(task.targets, each, strict=True)
             ]
             return interruptible(jobs, effective_n_jobs(self.n_jobs), stop)
 
     def _solve_one(
-        self, task: FitTask, y: AnyArray, start: WarmStart | None, progress: Progress | None, stop: Event
+        self, task: FitTask, name: str, start: WarmStart | None, progress: Progress | None, stop: Event
     ) -> FitResult:
         """Solve and certify one problem; its intercept is that of the kernels as given, not as centred."""
-        solver = self._solver(len(task.kernels))
-        learner = self._learner
-        if start is not None:
-            learner = with_inner_tol(learner, self.tol if solver.tol is None else solver.tol)
-        learner = self._joint_learner(learner) if y.ndim == 2 else learner
-        problem = Problem(task.grams, y, learner, self._geometry, task.weight)
-        if start is None and self._uses_subsample:
-            try:
-                start = subsample_warm_start(problem, solver, raising_when_stopped(stop, None))
-            except KeyboardInterrupt:  # still solve once on all samples, so that there is a model
-                stop.set()
-        result, grams = solve_and_certify(task, problem, solver, start, raising_when_stopped(stop, progress))
+        y, geometry = task.targets[name], self._geometry_of(task, name)
+        learner = self._joint_learner(self._learner) if y.ndim == 2 else self._learner
+        problem = Problem(task.grams, y, learner, geometry, task.data.weight)
+        try:
+            result, grams, details = self._solve_problem(task, problem, start, progress, stop)
+        except IndefiniteKernelError as error:
+            raise IndefiniteKernelError(error.index, error.energy, task.kernels.names[error.index]) from None
         if result.stopped == "interrupted":
             stop.set()
         inner = result.machine
         intercept = np.atleast_1d(inner.intercept - grams.offset(result.eta, inner.coef))
-        return FitResult(result, intercept, grams.storage, problem)
+        return FitResult(result, intercept, grams.storage, problem, details)
+
+    def _solve_problem(
+        self,
+        task: FitTask,
+        problem: Problem,
+        start: WarmStart | None,
+        progress: Progress | None,
+        stop: Event,
+    ) -> tuple[Result, GramStack, Any]:
+        """Return the result, the kernels it belongs to, and what else was learnt, here nothing."""
+        solver = self._solver(len(task.kernels))
+        if start is not None:
+            learner = with_inner_tol(problem.learner, self.tol if solver.tol is None else solver.tol)
+            problem = replace(problem, learner=learner)
+        elif self._uses_subsample:
+            try:
+                start = subsample_warm_start(problem, solver, raising_when_stopped(stop, None))
+            except KeyboardInterrupt:  # still solve once on all samples, so that there is a model
+                stop.set()
+        watched = raising_when_stopped(stop, progress)
+        return *solve_and_certify(task, problem, solver, start, watched), None
 
     def _set_fitted(self, task: FitTask, results: Sequence[FitResult]) -> None:
         """Set the learnt attributes from a solved task."""
         solved = [r.result for r in results]
         coef = np.column_stack([r.machine.coef for r in solved])
         unit = self._decision_unit(task, results)
-        if task.classes is not None:
-            self.classes_ = task.classes
+        if task.data.classes is not None:
+            self.classes_ = task.data.classes
         kernels = task.kernels.for_prediction()
         self.bank_ = accepting_missing_views(kernels) if self.accepts_missing_views else kernels
         self.kernel_names_ = task.kernels.names
@@ -193,6 +205,21 @@ class MKLModel(KernelEstimator):
     @property
     def _geometry(self) -> Any:
         return self.part("geometry")
+
+    def _geometry_of(self, task: FitTask, name: str) -> Any:  # noqa: ARG002 - some differ by problem
+        """Return the weight set of one problem."""
+        return self._geometry
+
+    def _storage_policy(self, data: TrainingData, n_problems: int) -> StoragePolicy:  # noqa: ARG002
+        """Return what decides how the kernels are held for so many problems."""
+        return StoragePolicy(
+            centre=self._learner.has_bias,
+            tol=self.tol,
+            dtype=self.dtype,
+            memory_limit=self.memory_limit,
+            n_threads=effective_n_jobs(self.n_jobs) if n_problems == 1 else 1,
+            several_problems=n_problems > 1,
+        )
 
     def _joint_learner(self, learner: Any) -> Any:
         """Return the learner of several columns that share their weights."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, is_dataclass, replace
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry import Projects, WeightGeometry
 from kernelweave.gram import GramStack, Storage, StoragePolicy, build_gram_stack, exact_gram_stack
 from kernelweave.learners import Learner
@@ -20,26 +20,33 @@ from kernelweave.solvers import Certificate, Problem, Progress, Result, Solver, 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The data as checked, before any kernel is stored: ``Y`` has one column per binary or real target."""
+    """The data as checked, before any kernel is stored: ``Y`` has one column per binary or real target.
+
+    ``extra`` is what else a method needs of the samples to learn.
+    """
 
     kernels: FittedKernels
     Y: Matrix
     weight: Vector
     classes: AnyArray | None
+    extra: Any = None
 
 
 @dataclass(frozen=True)
 class FitTask:
     """Stored kernels and what to learn on them: one target per problem, by the problem's name."""
 
-    kernels: FittedKernels
+    data: TrainingData
     grams: GramStack
     policy: StoragePolicy
     targets: dict[str, AnyArray]
-    weight: Vector
-    classes: AnyArray | None
     _float64: list[GramStack | None] = field(default_factory=list, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
+
+    @property
+    def kernels(self) -> FittedKernels:
+        """The fitted kernels."""
+        return self.data.kernels
 
     def exact_grams(self) -> GramStack:
         """Return the kernels as they were given, computed again for every pass."""
@@ -65,12 +72,16 @@ class FitTask:
 
 @dataclass(frozen=True)
 class FitResult:
-    """One solved problem, with its intercepts in terms of the kernels as the user knows them."""
+    """One solved problem, with its intercepts in terms of the kernels as the user knows them.
+
+    ``details`` is what a method learnt beside weights and coefficients.
+    """
 
     result: Result
     intercept: Vector
     storage: Storage
     problem: Problem | None = field(default=None, repr=False)
+    details: Any = field(default=None, repr=False)
 
     @property
     def warm_start(self) -> WarmStart:
@@ -90,22 +101,19 @@ def solve_and_certify(
     tol = solver.tol
     assert tol is not None
     grams, start = task.grams, None if start is None else _feasible(start, problem.geometry)
-    try:
-        if not grams.is_rounded:
-            return solver.run(problem, start, progress), grams
-        # Rounding takes up to about 1e-5 of the objective: go this much further than asked.
-        rough = replace(solver, tol=max(tol - 2e-5, 0.5 * tol))
-        result = certify(problem, rough.run(problem, start, progress), task.exact_grams, tol)
-        capped = result.stopped == "max_iter" and solver.max_iter is not None
-        exact = None if capped or result.stopped in ("converged", "interrupted") else task.float64_grams()
-        if exact is None:
-            return result, grams
-        left = None if solver.max_iter is None else max(1, solver.max_iter - result.n_iter)
-        warm = WarmStart(result.eta, result.machine.coef)
-        again = replace(solver, max_iter=left).run(replace(problem, bank=exact), warm, progress)
-        return replace(result.followed_by(again), evaluation=None), exact
-    except IndefiniteKernelError as error:
-        raise IndefiniteKernelError(error.index, error.energy, task.kernels.names[error.index]) from None
+    if not grams.is_rounded:
+        return solver.run(problem, start, progress), grams
+    # Rounding takes up to about 1e-5 of the objective: go this much further than asked.
+    rough = replace(solver, tol=max(tol - 2e-5, 0.5 * tol))
+    result = certify(problem, rough.run(problem, start, progress), task.exact_grams, tol)
+    capped = result.stopped == "max_iter" and solver.max_iter is not None
+    exact = None if capped or result.stopped in ("converged", "interrupted") else task.float64_grams()
+    if exact is None:
+        return result, grams
+    left = None if solver.max_iter is None else max(1, solver.max_iter - result.n_iter)
+    warm = WarmStart(result.eta, result.machine.coef)
+    again = replace(solver, max_iter=left).run(replace(problem, bank=exact), warm, progress)
+    return replace(result.followed_by(again), evaluation=None), exact
 
 
 def _feasible(start: WarmStart, geometry: WeightGeometry) -> WarmStart | None:

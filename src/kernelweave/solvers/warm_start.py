@@ -12,6 +12,7 @@ from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import Problem, Progress, WarmStart
 
+
 def subsample_warm_start(
     problem: Problem, solver: Solver, progress: Progress | None = None
 ) -> WarmStart | None:
