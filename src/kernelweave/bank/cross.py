@@ -31,9 +31,9 @@ def scores(fitted: FittedKernels, X: Any, eta: Matrix, coef: Matrix, columns: In
 
 
 def layered_scores(fitted: FittedKernels, X: Any, eta: Matrix, coef: AnyArray, columns: Indices) -> Matrix:
-    """Return Σ_m eta[c, m] k_m(x, x_j) coef[m, c, j] over the support ``columns``: a machine on every kernel.
+    """Return Σ_m eta[c, m] k_m(x, x_j) coef[m, c, j] over the support ``columns``: a classifier on every kernel.
 
-    ``coef`` is (M, machines per kernel, support); one row of eta serves all, or each has its own.
+    ``coef`` is (M, classifiers per kernel, support); one row of eta serves all, or each has its own.
     """
     active = np.flatnonzero(eta.any(axis=0))
     parts = []

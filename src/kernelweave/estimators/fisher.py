@@ -19,7 +19,7 @@ from kernelweave.geometry import LpBall, Simplex
 from kernelweave.kernels import UnitTrace
 from kernelweave.learners import Discriminant, Fisher
 from kernelweave.learners.fisher import Axes, axes, fewest_errors
-from kernelweave.learners.ridge import RidgeMachine, product
+from kernelweave.learners.ridge import RidgeSolution, product
 from kernelweave.solvers import Newton
 
 
@@ -194,10 +194,10 @@ def _leave_one_out_cuts(task: FitTask, results: Sequence[FitResult]) -> Vector:
     """Return where to cut each axis so that samples left out are separated best."""
     cuts = []
     for y, one in zip(task.targets.values(), results, strict=True):
-        machine, Y = _ridge(one), _columns(y)
-        assert machine.ridge is not None
-        held_out = machine.ridge.left_out(task.grams.combine(one.result.eta), _columns(machine.coef))
-        midpoints = np.atleast_1d(machine.bias - machine.intercept)
+        inner, Y = _ridge(one), _columns(y)
+        assert inner.ridge is not None
+        held_out = inner.ridge.left_out(task.grams.combine(one.result.eta), _columns(inner.coef))
+        midpoints = np.atleast_1d(inner.bias - inner.intercept)
         cuts += [
             fewest_errors(held_out[:, c], Y[:, c] > 0.0, task.data.weight, float(midpoints[c]))
             for c in range(Y.shape[1])
@@ -207,17 +207,17 @@ def _leave_one_out_cuts(task: FitTask, results: Sequence[FitResult]) -> Vector:
 
 def _joint_axes(task: FitTask, solved: FitResult) -> Axes:
     """Return the axes of the joint discriminant and the class means along them."""
-    machine = _ridge(solved)
+    inner = _ridge(solved)
     (Y,) = task.targets.values()
-    F = product(task.grams.combine(solved.result.eta), machine.coef)
+    F = product(task.grams.combine(solved.result.eta), inner.coef)
     targets = Discriminant().targets(Y, task.data.weight)
-    return axes((F + machine.bias) / machine.scale, targets, Y > 0.0, task.data.weight)
+    return axes((F + inner.bias) / inner.scale, targets, Y > 0.0, task.data.weight)
 
 
-def _ridge(solved: FitResult) -> RidgeMachine:
-    machine = solved.result.machine
-    assert isinstance(machine, RidgeMachine)
-    return machine
+def _ridge(solved: FitResult) -> RidgeSolution:
+    inner = solved.result.inner
+    assert isinstance(inner, RidgeSolution)
+    return inner
 
 
 def _columns(x: AnyArray) -> Matrix:

@@ -98,7 +98,7 @@ class MKLModel(KernelEstimator):
     def _build_grams(self, data: TrainingData, candidates: Sequence[MKLModel] = ()) -> FitTask:
         """Store the kernels, for this model or for all candidates that will be fitted on them."""
         targets = self._problems(data)
-        policy = self._storage_policy(data, n_problems=max(len(candidates), 1) * len(targets))
+        policy = self._storage_policy(data, len(targets), max(len(candidates), 1))
         if not all(model._solver(len(data.kernels)).holds_all_kernels for model in candidates or [self]):
             policy = replace(policy, working_set=True)
         with blas_threads(1):
@@ -130,7 +130,7 @@ class MKLModel(KernelEstimator):
             raise IndefiniteKernelError(error.index, error.energy, task.kernels.names[error.index]) from None
         if result.stopped == "interrupted":
             stop.set()
-        inner = result.machine
+        inner = result.inner
         intercept = np.atleast_1d(inner.intercept - grams.offset(result.eta, inner.coef))
         return FitResult(result, intercept, grams.storage, problem, details)
 
@@ -158,7 +158,7 @@ class MKLModel(KernelEstimator):
     def _set_fitted(self, task: FitTask, results: Sequence[FitResult]) -> None:
         """Set the learnt attributes from a solved task."""
         solved = [r.result for r in results]
-        coef = np.column_stack([r.machine.coef for r in solved])
+        coef = np.column_stack([r.inner.coef for r in solved])
         unit = self._decision_unit(task, results)
         if task.data.classes is not None:
             self.classes_ = task.data.classes
@@ -178,7 +178,7 @@ class MKLModel(KernelEstimator):
     @staticmethod
     def _decision_unit(task: FitTask, results: Sequence[FitResult]) -> Vector:
         """Return the size of decision values that is reported as 1, one entry per column of coefficients."""
-        inner = [r.result.machine for r in results]
+        inner = [r.result.inner for r in results]
         margin = np.concatenate([np.atleast_1d(one.margin) for one in inner])
         scale = np.concatenate([np.broadcast_to(one.scale, one.margin.shape).ravel() for one in inner])
         # A margin of nothing but rounding is no unit to measure decision values in.
@@ -210,15 +210,15 @@ class MKLModel(KernelEstimator):
         """Return the weight set of one problem."""
         return self._geometry
 
-    def _storage_policy(self, data: TrainingData, n_problems: int) -> StoragePolicy:  # noqa: ARG002
-        """Return what decides how the kernels are held for so many problems."""
+    def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:  # noqa: ARG002
+        """Return what decides how the kernels are held for this many targets and candidate models."""
         return StoragePolicy(
             centre=self._learner.has_bias,
             tol=self.tol,
             dtype=self.dtype,
             memory_limit=self.memory_limit,
-            n_threads=effective_n_jobs(self.n_jobs) if n_problems == 1 else 1,
-            several_problems=n_problems > 1,
+            n_threads=effective_n_jobs(self.n_jobs) if n_targets == 1 else 1,  # classes run side by side
+            several_problems=n_targets * n_candidates > 1,
         )
 
     def _joint_learner(self, learner: Any) -> Any:

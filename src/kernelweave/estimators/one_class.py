@@ -19,7 +19,7 @@ from kernelweave.solvers import Newton
 
 
 class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
-    r"""Novelty detection by a one-class machine over several kernels, with a duality-gap certificate.
+    r"""Novelty detection by a one-class SVM over several kernels, with a duality-gap certificate.
 
     .. math:: \min_{\eta \in \mathcal M} \max_{0 \le \alpha \le C,\; 1'\alpha = 1}
        - \sum_m \eta_m \tfrac12 \alpha'K_m\alpha + r(\eta), \qquad C = 1/(\nu n)

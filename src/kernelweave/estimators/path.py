@@ -23,7 +23,7 @@ class Path:
 
     ``train_score`` and ``test_score`` are what ``score`` of the model says; the latter is NaN where no test
     samples were given, and both are for models without a ``score``, such as outlier detectors.
-    ``machines`` counts the machines solved for each value.
+    ``machines`` counts the inner solves for each value.
     """
 
     param: str
@@ -73,7 +73,7 @@ def path(
     """Fit the model along a grid of one parameter, every fit started from the one before.
 
     The kernels are computed and stored once. Neighbouring values of θ, p, v or C have similar solutions,
-    so most fits solve very few machines; give the values in order.
+    so most fits take very few inner solves; give the values in order.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ class FitResult:
     def warm_start(self) -> WarmStart:
         """The solution, as a start for a similar problem."""
         result = self.result
-        return WarmStart(result.eta, result.machine.coef, result.evaluation, self.problem)
+        return WarmStart(result.eta, result.inner.coef, result.evaluation, self.problem)
 
 
 def solve_and_certify(
@@ -111,8 +111,8 @@ def solve_and_certify(
     if exact is None:
         return result, grams
     left = None if solver.max_iter is None else max(1, solver.max_iter - result.n_iter)
-    warm = WarmStart(result.eta, result.machine.coef)
-    again = replace(solver, max_iter=left).run(replace(problem, bank=exact), warm, progress)
+    warm = WarmStart(result.eta, result.inner.coef)
+    again = replace(solver, max_iter=left).run(replace(problem, grams=exact), warm, progress)
     return replace(result.followed_by(again), evaluation=None), exact
 
 

@@ -1,14 +1,14 @@
-"""Inner machines: solve one kernel, warm-started, and return two bounds."""
+"""Learners: solve the problem of one kernel, warm-started, and return two bounds."""
 
 from kernelweave.learners.epsilon import EpsilonInsensitive
 from kernelweave.learners.fisher import Discriminant, Fisher
 from kernelweave.learners.hinge import Hinge
-from kernelweave.learners.machine import Machine
 from kernelweave.learners.margin_distribution import MarginDistribution
 from kernelweave.learners.nu_hinge import NuHinge
 from kernelweave.learners.one_class import OneClass
 from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.protocol import Learner
+from kernelweave.learners.solution import InnerSolution
 from kernelweave.learners.square import Square
 from kernelweave.learners.squared_hinge import SquaredHinge
 from kernelweave.learners.unbiased import UnbiasedSquaredHinge
@@ -19,7 +19,7 @@ __all__ = [
     "Fisher",
     "Hinge",
     "Learner",
-    "Machine",
+    "InnerSolution",
     "MarginDistribution",
     "NuHinge",
     "OneClass",

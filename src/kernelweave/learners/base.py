@@ -14,7 +14,7 @@ COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 class TunableLearner(Part):
-    """A machine with a parameter to search; ``tunable`` is None where there is nothing to vary."""
+    """A learner with a parameter to search; ``tunable`` is None where there is nothing to vary."""
 
     # What y may be: "classes" (told apart by signs), "real" numbers, or "none".
     learns_from: ClassVar[tuple[str, ...]] = ("classes",)
@@ -22,9 +22,9 @@ class TunableLearner(Part):
     tried: ClassVar[tuple[float, ...]] = ()
 
     def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - some depend on them
-        """Return values of `tunable` worth trying, from smooth machines to those that fit closely.
+        """Return values of `tunable` worth trying, from smooth solutions to those that fit closely.
 
-        ``y`` has one column per machine; the values are legal for each.
+        ``y`` has one column per target; the values are legal for each.
         """
         return self.tried
 

@@ -16,7 +16,7 @@ def hinge_bias(f: Vector, y: Vector, C: Vector) -> float:
 
 
 def hinge_loss(f: Vector, y: Vector, C: Vector) -> tuple[float, float]:
-    """Return that b, and the sum there: every machine asks for them several times."""
+    """Return that b, and the sum there: every inner solve asks for them several times."""
     return _core.hinge_loss(*(np.ascontiguousarray(one, dtype=np.float64) for one in (f, y, C)))
 
 

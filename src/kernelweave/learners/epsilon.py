@@ -78,4 +78,4 @@ class EpsilonInsensitive(SupportVectorLearner):
         C = self.C * weight
         b = epsilon_bias(y - f, C, self.epsilon)
         value = float(C @ np.maximum(0.0, np.abs(y - f - b) - self.epsilon))
-        return Loss(value, b, margin=1.0, slope=float(np.linalg.norm(C)), bend=0.0)
+        return Loss(value, b, margin=1.0, gradient_bound=float(np.linalg.norm(C)), curvature_bound=0.0)

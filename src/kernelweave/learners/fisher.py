@@ -30,7 +30,7 @@ class ScatterLearner(LeastSquares):
         return float(np.sqrt(2.0 * self.reg))
 
     def ridge(self, Y: Matrix, weight: Vector) -> Ridge:
-        """Return the problem in the form the machines share: with v = α/√(2λ) its value is J₂."""
+        """Return the problem in the form all square losses share: with v = α/√(2λ) its value is J₂."""
         reg = positive("reg", self.reg)
         d = np.divide(reg, weight, out=np.full(weight.size, np.inf), where=weight > 0.0)
         return Ridge(np.sqrt(2.0 * reg) * self.targets(Y, weight), d, has_bias=True)
@@ -61,7 +61,7 @@ class Fisher(ScatterLearner):
     -----
     [Yan09, Eq. (6)–(11), (14), (20)], [Ye08]. Symbols: α/√(2λ) → ``coef``, λ → ``reg``.
     Σ a_i = 0, so a free intercept centres the kernels: nothing is centred by hand, and new samples are
-    centred with the training means. The machine's intercept puts zero midway between the projected class
+    centred with the training means. The intercept puts zero midway between the projected class
     means, and decision values are those of (1/2λ) Σ α_i k̃(x_i, x).
     Weighted samples count by weight, in m⁺ and m⁻, in the means and in the loss.
     Differs from the paper: the threshold, on which it is silent; weights.
@@ -70,8 +70,8 @@ class Fisher(ScatterLearner):
     --------
     >>> import numpy as np
     >>> from kernelweave.learners import Fisher
-    >>> machine = Fisher(reg=1.0).solve(np.eye(2), np.array([1.0, -1.0]))
-    >>> round(machine.primal, 12)  # a = (1, -1) and half of the kernel's energy is kept
+    >>> inner = Fisher(reg=1.0).solve(np.eye(2), np.array([1.0, -1.0]))
+    >>> round(inner.primal, 12)  # a = (1, -1) and half of the kernel's energy is kept
     1.0
 
     """

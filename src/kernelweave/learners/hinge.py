@@ -30,15 +30,15 @@ class Hinge(SupportVectorLearner):
 
     Notes
     -----
-    All experiments of [Xu13, V-A] use this machine. Symbols: paper α∘y → ``coef``.
+    All experiments of [Xu13, V-A] use this inner. Symbols: paper α∘y → ``coef``.
     Differs from the paper: nothing.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kernelweave.learners import Hinge
-    >>> machine = Hinge(C=10.0).solve(np.eye(2), np.array([1.0, -1.0]))
-    >>> machine.coef
+    >>> inner = Hinge(C=10.0).solve(np.eye(2), np.array([1.0, -1.0]))
+    >>> inner.coef
     array([ 1., -1.])
 
     """
@@ -46,7 +46,7 @@ class Hinge(SupportVectorLearner):
     tunable: ClassVar[str] = "C"
     tried: ClassVar[tuple[float, ...]] = COSTS
     degree: ClassVar[int] = 1
-    falls_with_margin: ClassVar[bool] = True
+    decreases_with_margin: ClassVar[bool] = True
 
     C: float = 1.0
     tol: float | None = None
@@ -65,4 +65,4 @@ class Hinge(SupportVectorLearner):
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         C = self.C * weight
         b, value = hinge_loss(f, y, C)
-        return Loss(value, b, margin=1.0, slope=float(np.linalg.norm(C)), bend=0.0)
+        return Loss(value, b, margin=1.0, gradient_bound=float(np.linalg.norm(C)), curvature_bound=0.0)

@@ -9,14 +9,14 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.base import TunableLearner
-from kernelweave.learners.ridge import KEEP, Factor, Ridge, RidgeMachine, product
+from kernelweave.learners.ridge import KEEP, Factor, Ridge, RidgeSolution, product
 
 # Rounds that mend a solution by its residual: one is enough unless the factor needed a ridge of its own.
 ROUNDS = 5
 
 
 class LeastSquares(TunableLearner, ABC):
-    r"""A machine whose loss is a square: ½||f||² + Σ_i (s_i − f_i − b)² / (2 d_i).
+    r"""A learner whose loss is a square: ½||f||² + Σ_i (s_i − f_i − b)² / (2 d_i).
 
     Its dual is s'v − ½v'diag(d)v − ½v'Kv over all v (that sum to zero, with a bias): a linear system. Several
     columns of y are several targets on one kernel and share the factor.
@@ -51,7 +51,7 @@ class LeastSquares(TunableLearner, ABC):
         weight: Vector | None = None,
         warm: AnyArray | None = None,  # noqa: ARG002 - a linear system needs no start
         tol: float = 1e-3,
-    ) -> RidgeMachine:
+    ) -> RidgeSolution:
         Y, weight = _as_columns(y), _weights(y, weight)
         ridge = self.ridge(Y, weight)
         factor = ridge.factor(K)
@@ -60,30 +60,32 @@ class LeastSquares(TunableLearner, ABC):
         for _ in range(ROUNDS):
             V = V + factor.solve(ridge.residual(V, F))
             F = product(K, V)
-            machine = self._machine(y, ridge, V, F, weight, factor)
-            if machine.relative_gap <= tol:
+            inner = self._solution(y, ridge, V, F, weight, factor)
+            if inner.relative_gap <= tol:
                 break
-        return machine
+        return inner
 
-    def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> RidgeMachine:
+    def measure(
+        self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None
+    ) -> RidgeSolution:
         Y, weight = _as_columns(y), _weights(y, weight)
-        return self._machine(y, self.ridge(Y, weight), _as_columns(coef), _as_columns(f), weight, None)
+        return self._solution(y, self.ridge(Y, weight), _as_columns(coef), _as_columns(f), weight, None)
 
-    def _machine(
+    def _solution(
         self, y: AnyArray, ridge: Ridge, V: Matrix, F: Matrix, weight: Vector, factor: Factor | None
-    ) -> RidgeMachine:
+    ) -> RidgeSolution:
         errors, used = ridge.errors(F), ridge.used
         slopes = errors / ridge.d[used, None]
         shape = np.shape(y)[1:]
-        return RidgeMachine(
+        return RidgeSolution(
             coef=V.reshape(np.shape(y)),
             intercept=self.intercept(F, _as_columns(y), weight, ridge).reshape(shape),
             margin=np.ones(shape),
             linear=ridge.gain(V),
             quadratic=float(np.sum(V * F)),
             loss=float(0.5 * np.sum(errors * slopes)),
-            slope=float(np.linalg.norm(slopes)),
-            bend=float(1.0 / ridge.d[used].min()),
+            gradient_bound=float(np.linalg.norm(slopes)),
+            curvature_bound=float(1.0 / ridge.d[used].min()),
             parts=(),
             scale=np.full(shape, self.scale()),
             ridge=ridge,

@@ -1,4 +1,4 @@
-"""The machine that sets the classes apart by their weighted means: a distribution over each of them."""
+"""The learner that sets the classes apart by their weighted means: a distribution over each of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRADES = (0.99, 0.9, 0.5, 0.1, 0.01)
 
 @dataclass
 class MarginDistribution(SupportVectorLearner):
-    r"""Kernel optimisation of the margin distribution (KOMD), the machine inside EasyMKL.
+    r"""Kernel optimisation of the margin distribution (KOMD), the learner inside EasyMKL.
 
     .. math:: \min_{\gamma \in \Gamma} \tfrac12 v'Kv + \tfrac{\lambda}{2(1-\lambda)} \|\gamma\|^2,
        \quad v = \gamma∘y, \quad \Gamma = \{\gamma \ge 0,\; \textstyle\sum_{y_i=+1}\gamma_i = 1,\;
@@ -29,7 +29,7 @@ class MarginDistribution(SupportVectorLearner):
     ----------
     lam : float, default=0.1
         0 ≤ λ < 1. At 0 the hulls of the classes are set apart (the hard margin); towards 1 γ becomes even
-        and the machine that of the class means.
+        and the classifier that of the class means.
     tol : float or None, default=None
         Relative gap of every inner solve; None lets the outer solver ask for what it needs.
 
@@ -46,8 +46,8 @@ class MarginDistribution(SupportVectorLearner):
     --------
     >>> import numpy as np
     >>> from kernelweave.learners import MarginDistribution
-    >>> machine = MarginDistribution(lam=0.5).solve(np.eye(4), np.array([1.0, 1.0, 1.0, -1.0]), tol=1e-9)
-    >>> machine.coef.round(3)
+    >>> inner = MarginDistribution(lam=0.5).solve(np.eye(4), np.array([1.0, 1.0, 1.0, -1.0]), tol=1e-9)
+    >>> inner.coef.round(3)
     array([ 0.333,  0.333,  0.333, -1.   ])
 
     """
@@ -83,8 +83,8 @@ class MarginDistribution(SupportVectorLearner):
             value=value,
             intercept=-0.5 * (above + below),
             margin=0.5 * (above - below),
-            slope=float(np.linalg.norm(np.concatenate(shares))) if trade else float(np.sqrt(2.0)),
-            bend=float(weight.max() / trade) if trade else 0.0,
+            gradient_bound=float(np.linalg.norm(np.concatenate(shares))) if trade else float(np.sqrt(2.0)),
+            curvature_bound=float(weight.max() / trade) if trade else 0.0,
         )
 
     def unit(self, K: AnyArray, y: Vector) -> float:  # noqa: ARG002 - its coefficients do not grow with y

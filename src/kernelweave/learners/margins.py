@@ -1,4 +1,4 @@
-"""A machine that asks every sample for a margin of its own."""
+"""A learner that asks every sample for a margin of its own."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from kernelweave.learners.support_vector import Loss, SupportVectorLearner
 
 @dataclass
 class ScaledMargins(SupportVectorLearner):
-    r"""A machine whose violations are measured against margins τ_i instead of 1.
+    r"""A learner whose violations are measured against margins τ_i instead of 1.
 
     .. math:: \xi_i = \max(0, 1 - y_i (f(x_i) + b) / \tau_i)
 
     Parameters
     ----------
     learner : Hinge or SquaredHinge
-        The machine; its loss is a power of the violation, named by its ``degree``.
+        The learner; its loss is a power of the violation, named by its ``degree``.
     margins : array of shape (n,)
-        τ > 0; all ones is the machine itself.
+        τ > 0; all ones is the learner itself.
 
     Notes
     -----
-    [Liu14, Eq. (11), (13)]: with β = α/τ the dual is that of the machine with the linear term τ'β and the
+    [Liu14, Eq. (11), (13)]: with β = α/τ the dual is that of the learner with the linear term τ'β and the
     costs C τ^-degree, so no kernel is rescaled. Symbols: α/τ∘y → ``coef``.
     Differs from the paper: nothing.
 
@@ -36,8 +36,8 @@ class ScaledMargins(SupportVectorLearner):
     >>> from kernelweave.learners import Hinge
     >>> from kernelweave.learners.margins import ScaledMargins
     >>> y = np.array([1.0, -1.0])
-    >>> machine = ScaledMargins(Hinge(C=10.0), np.array([0.5, 0.5])).solve(np.eye(2), y)
-    >>> machine.coef
+    >>> inner = ScaledMargins(Hinge(C=10.0), np.array([0.5, 0.5])).solve(np.eye(2), y)
+    >>> inner.coef
     array([ 0.5, -0.5])
 
     """
@@ -53,7 +53,7 @@ class ScaledMargins(SupportVectorLearner):
         return replace(self.learner.program(y, self._costs(weight)), s=y * self.margins)
 
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
-        # τ - y(f + b) = 1 - y(f - yτ + y + b): the machine's own loss at shifted decision values.
+        # τ - y(f + b) = 1 - y(f - yτ + y + b): the learner's own loss at shifted decision values.
         return self.learner.loss(f - y * self.margins + y, y, self._costs(weight))
 
     def _costs(self, weight: Vector) -> Vector:

@@ -1,4 +1,4 @@
-"""The ν form of the hinge machine: the margin is a variable, ν bounds the share of margin errors."""
+"""The ν form of the hinge loss: the margin is a variable, ν bounds the share of margin errors."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class NuHinge(SupportVectorLearner):
     --------
     >>> import numpy as np
     >>> from kernelweave.learners import NuHinge
-    >>> machine = NuHinge(nu=1.0).solve(np.eye(2), np.array([1.0, -1.0]))
-    >>> machine.coef
+    >>> inner = NuHinge(nu=1.0).solve(np.eye(2), np.array([1.0, -1.0]))
+    >>> inner.coef
     array([ 0.5, -0.5])
 
     """
 
     tunable: ClassVar[str] = "nu"
-    falls_with_margin: ClassVar[bool] = True
+    decreases_with_margin: ClassVar[bool] = True
 
     nu: float = 0.5
     tol: float | None = None
@@ -84,7 +84,7 @@ class NuHinge(SupportVectorLearner):
         below = margin_quantile(-f[~up], C[~up], 0.5)
         rho, b = 0.5 * (above + below), 0.5 * (below - above)
         value = float(C @ np.maximum(0.0, rho - y * (f + b))) - rho
-        return Loss(value, b, margin=rho, slope=float(np.linalg.norm(C)), bend=0.0)
+        return Loss(value, b, margin=rho, gradient_bound=float(np.linalg.norm(C)), curvature_bound=0.0)
 
     def unit(self, K: AnyArray, y: Vector) -> float:  # noqa: ARG002 - its coefficients do not grow with y
         # The coefficients have absolute sum one, so no decision value exceeds the largest diagonal entry.

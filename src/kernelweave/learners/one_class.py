@@ -1,4 +1,4 @@
-"""The one-class machine: a half-space that holds most of the samples, as far from the origin as can be."""
+"""The one-class SVM: a half-space that holds most of the samples, as far from the origin as can be."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHARES = (0.5, 0.2, 0.1, 0.05, 0.01)
 
 @dataclass
 class OneClass(SupportVectorLearner):
-    r"""Novelty detection with the ν one-class machine.
+    r"""Novelty detection with the ν one-class inner.
 
     .. math:: \min_{f, \rho} \tfrac12\|f\|^2 + C\sum_i \max(0, \rho - f(x_i)) - \rho
        = \max_{0 \le \alpha \le C,\; 1'\alpha = 1} -\tfrac12\alpha'K\alpha, \quad C = 1/(\nu n)
@@ -75,7 +75,9 @@ class OneClass(SupportVectorLearner):
         rho = margin_quantile(f, C, 1.0)
         value = float(C @ np.maximum(0.0, rho - f)) - rho
         scale = 1.0 / (self.nu * float(weight.sum()))
-        return Loss(value, -rho, margin=1.0, slope=float(np.linalg.norm(C)), bend=0.0, scale=scale)
+        return Loss(
+            value, -rho, margin=1.0, gradient_bound=float(np.linalg.norm(C)), curvature_bound=0.0, scale=scale
+        )
 
     def unit(self, K: AnyArray, y: Vector) -> float:  # noqa: ARG002 - the coefficients sum to one
         return float(np.diagonal(K).max())

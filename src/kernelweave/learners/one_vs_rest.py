@@ -1,4 +1,4 @@
-"""Several binary machines on one kernel, seen as one machine."""
+"""Several binary problems on one kernel, seen as one."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import numpy as np
 
 from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.learners.machine import Machine
 from kernelweave.learners.protocol import Learner
+from kernelweave.learners.solution import InnerSolution
 
 
 @dataclass
 class OneVsRest(Part):
-    r"""One binary machine per column of Y, all on the same kernel: values, bounds and curvatures add up.
+    r"""One binary problem per column of Y, all on the same kernel: values, bounds and curvatures add up.
 
     .. math:: \sum_c \max_{\alpha_c} g(\alpha_c) - \tfrac12 v_c'K v_c, \qquad v_c = \alpha_c∘Y_{:c}
 
     Parameters
     ----------
     learner : Learner
-        The binary machine.
+        The binary inner.
 
     Examples
     --------
@@ -48,10 +48,12 @@ class OneVsRest(Part):
         return self
 
     @property
-    def falls_with_margin(self) -> bool:
-        return bool(getattr(self.learner, "falls_with_margin", False))
+    def decreases_with_margin(self) -> bool:
+        return bool(getattr(self.learner, "decreases_with_margin", False))
 
-    def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
+    def measure(
+        self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None
+    ) -> InnerSolution:
         return join([self.learner.measure(f[:, c], coef[:, c], y[:, c], weight) for c in range(y.shape[1])])
 
     def solve(
@@ -61,26 +63,26 @@ class OneVsRest(Part):
         weight: Vector | None = None,
         warm: AnyArray | None = None,
         tol: float = 1e-3,
-    ) -> Machine:
-        machines = [
+    ) -> InnerSolution:
+        solutions = [
             self.learner.solve(K, y[:, c], weight, None if warm is None else warm[:, c], tol)
             for c in range(y.shape[1])
         ]
-        return join(machines)
+        return join(solutions)
 
 
-def join(machines: list[Machine]) -> Machine:
-    """Return the machines as one: coefficients side by side, values summed."""
-    return Machine(
-        coef=np.column_stack([m.coef for m in machines]),
-        intercept=np.array([m.intercept for m in machines]),
-        margin=np.array([m.margin for m in machines]),
-        linear=sum(m.linear for m in machines),
-        quadratic=sum(m.quadratic for m in machines),
-        loss=sum(m.loss for m in machines),
-        # Each machine moves by at most its own share of the error; the sum is bounded by the norm of all.
-        slope=float(np.linalg.norm([m.slope for m in machines])),
-        bend=max(m.bend for m in machines),
-        parts=tuple(part for m in machines for part in m.parts),
-        scale=np.array([m.scale for m in machines]),
+def join(solutions: list[InnerSolution]) -> InnerSolution:
+    """Return the solutions as one: coefficients side by side, values summed."""
+    return InnerSolution(
+        coef=np.column_stack([m.coef for m in solutions]),
+        intercept=np.array([m.intercept for m in solutions]),
+        margin=np.array([m.margin for m in solutions]),
+        linear=sum(m.linear for m in solutions),
+        quadratic=sum(m.quadratic for m in solutions),
+        loss=sum(m.loss for m in solutions),
+        # Each problem moves by at most its own share of the error; the sum is bounded by the norm of all.
+        gradient_bound=float(np.linalg.norm([m.gradient_bound for m in solutions])),
+        curvature_bound=max(m.curvature_bound for m in solutions),
+        parts=tuple(part for m in solutions for part in m.parts),
+        scale=np.array([m.scale for m in solutions]),
     )

@@ -1,4 +1,4 @@
-"""The quadratic program every dual machine here is, and its solution by SMO."""
+"""The quadratic program that the dual of every SVM here is, and its solution by SMO."""
 
 from __future__ import annotations
 

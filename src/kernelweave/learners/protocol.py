@@ -1,11 +1,11 @@
-"""What solvers ask of an inner machine."""
+"""What solvers ask of a learner."""
 
 from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.learners.machine import Machine
+from kernelweave.learners.solution import InnerSolution
 
 
 @runtime_checkable
@@ -21,8 +21,14 @@ class Learner(Protocol):
         """Raise ValueError when the parameters do not fit the labels and weights."""
         ...
 
-    def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
-        """Return the machine with these coefficients, whose decision values K v are f."""
+    def for_columns(self) -> Learner:
+        """Return the learner of several targets at once, one column each, on the same kernel."""
+        ...
+
+    def measure(
+        self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None
+    ) -> InnerSolution:
+        """Return the solution with these coefficients, whose decision values K v are f."""
         ...
 
     def solve(
@@ -32,15 +38,6 @@ class Learner(Protocol):
         weight: Vector | None = None,
         warm: AnyArray | None = None,
         tol: float = 1e-3,
-    ) -> Machine:
+    ) -> InnerSolution:
         """Solve for the Gram K from the coefficients ``warm`` until the relative gap is at most tol."""
-        ...
-
-
-@runtime_checkable
-class TakesColumns(Learner, Protocol):
-    """A learner that can take several targets at once."""
-
-    def for_columns(self) -> Learner:
-        """Return the learner of several targets at once, one column each, on the same kernel."""
         ...

@@ -8,11 +8,11 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.learners.machine import Machine
+from kernelweave.learners.solution import InnerSolution
 
 # Relative ridges that are tried when rounding in storage has made K + diag(d) indefinite.
 RIDGES = (0.0, 1e-12, 1e-9, 1e-7)
-# Factors of more samples than this are not kept with the machine but made again for the curvature.
+# Factors of more samples than this are not kept with the solution but computed again for the curvature.
 KEEP = 8_000
 
 
@@ -72,7 +72,7 @@ class Ridge:
         return np.asarray(weight @ (self.S[used] - F[used]) / weight.sum())
 
     def left_out(self, K: AnyArray, V: Matrix) -> Matrix:
-        """Return what each sample would be told by the machine that learnt from all others, bias included.
+        """Return the decision value of each sample if the others alone were learnt from, bias included.
 
         The solution without sample i differs by the one column of the inverse that undoes its residual, so
         s_i − v_i / (inverse)_ii is exact. Absent samples get their target.
@@ -118,10 +118,10 @@ class Factor:
 
 
 @dataclass(frozen=True)
-class RidgeMachine(Machine):
-    """A machine of the square loss: its support never changes, so its curvature is exact everywhere.
+class RidgeSolution(InnerSolution):
+    """A solution of the square loss: its support never changes, so its curvature is exact everywhere.
 
-    ``bias`` is the intercept of the regression, whatever intercept the machine reports.
+    ``bias`` is the intercept of the regression, whatever intercept is reported.
     """
 
     ridge: Ridge | None = field(default=None, repr=False)

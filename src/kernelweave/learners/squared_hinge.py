@@ -1,4 +1,4 @@
-"""The squared-hinge machine: a smooth loss, so the coefficients have no upper bound."""
+"""The squared hinge loss: a smooth loss, so the coefficients have no upper bound."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class SquaredHinge(SupportVectorLearner):
     --------
     >>> import numpy as np
     >>> from kernelweave.learners import SquaredHinge
-    >>> machine = SquaredHinge(C=1.0).solve(np.eye(2), np.array([1.0, -1.0]))
-    >>> machine.coef
+    >>> inner = SquaredHinge(C=1.0).solve(np.eye(2), np.array([1.0, -1.0]))
+    >>> inner.coef
     array([ 0.5, -0.5])
 
     """
@@ -47,7 +47,7 @@ class SquaredHinge(SupportVectorLearner):
     tunable: ClassVar[str] = "C"
     tried: ClassVar[tuple[float, ...]] = COSTS
     degree: ClassVar[int] = 2
-    falls_with_margin: ClassVar[bool] = True
+    decreases_with_margin: ClassVar[bool] = True
 
     C: float = 1.0
     tol: float | None = None
@@ -73,6 +73,6 @@ class SquaredHinge(SupportVectorLearner):
             value=float(0.5 * C @ xi**2),
             intercept=b,
             margin=1.0,
-            slope=float(np.linalg.norm(C * xi)),
-            bend=float(C.max()),
+            gradient_bound=float(np.linalg.norm(C * xi)),
+            curvature_bound=float(C.max()),
         )

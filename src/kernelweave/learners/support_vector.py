@@ -1,4 +1,4 @@
-"""What the support vector learners share: from a dual program to a machine with two bounds."""
+"""What the support vector learners share: from a dual program to a solution with two bounds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.learners.base import TunableLearner, positive
-from kernelweave.learners.machine import Machine
 from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.protocol import Learner
+from kernelweave.learners.solution import InnerSolution
 
 # Each round asks SMO for a smaller violation until the gap, which is what counts, is small enough: by as much
 # as the gap is too large, if it shrinks in proportion, and by no more and no less than this.
@@ -28,13 +28,13 @@ class Loss:
     value: float
     intercept: float
     margin: float
-    slope: float
-    bend: float
+    gradient_bound: float
+    curvature_bound: float
     scale: float = 1.0
 
 
 class SupportVectorLearner(TunableLearner, ABC):
-    """A machine whose dual is a box-constrained quadratic program with sums held.
+    """A learner whose dual is a box-constrained quadratic program with sums held.
 
     ``tol`` is the relative gap of every inner solve; None lets the outer solver ask for what it needs.
     """
@@ -43,7 +43,7 @@ class SupportVectorLearner(TunableLearner, ABC):
     # The power of a margin violation that is paid for; None where the margin itself is learnt.
     degree: ClassVar[int | None] = None
     # Whether no sample pays more as its margin y f grows.
-    falls_with_margin: ClassVar[bool] = False
+    decreases_with_margin: ClassVar[bool] = False
     tol: float | None
 
     def check(self, y: AnyArray, weight: Vector) -> None:
@@ -71,7 +71,7 @@ class SupportVectorLearner(TunableLearner, ABC):
         weight: Vector | None = None,
         warm: AnyArray | None = None,
         tol: float = 1e-3,
-    ) -> Machine:
+    ) -> InnerSolution:
         y = np.ascontiguousarray(y, dtype=np.float64)
         weight = np.ones(y.size) if weight is None else weight
         program = self.program(y, weight)
@@ -81,28 +81,30 @@ class SupportVectorLearner(TunableLearner, ABC):
         f: Vector | None = None
         for _ in range(ROUNDS):
             v, f, left = program.descend(K, v, violation, f)
-            machine = _machine(program, self.loss(f, y, weight), v, f)
-            if machine.relative_gap <= tol or left > violation:  # or it has no more digits to give
+            inner = _solution(program, self.loss(f, y, weight), v, f)
+            if inner.relative_gap <= tol or left > violation:  # or it has no more digits to give
                 break
-            violation *= float(np.clip(NEARLY * tol / machine.relative_gap, *TIGHTEN))
-        return machine
+            violation *= float(np.clip(NEARLY * tol / inner.relative_gap, *TIGHTEN))
+        return inner
 
-    def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
+    def measure(
+        self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None
+    ) -> InnerSolution:
         y = np.ascontiguousarray(y, dtype=np.float64)
         weight = np.ones(y.size) if weight is None else weight
-        return _machine(self.program(y, weight), self.loss(f, y, weight), coef, f)
+        return _solution(self.program(y, weight), self.loss(f, y, weight), coef, f)
 
 
-def _machine(program: DualProgram, loss: Loss, v: Vector, f: Vector) -> Machine:
-    return Machine(
+def _solution(program: DualProgram, loss: Loss, v: Vector, f: Vector) -> InnerSolution:
+    return InnerSolution(
         coef=v,
         intercept=np.asarray(loss.intercept),
         margin=np.asarray(loss.margin),
         linear=program.gain(v),
         quadratic=float(v @ f),
         loss=loss.value,
-        slope=loss.slope,
-        bend=loss.bend,
+        gradient_bound=loss.gradient_bound,
+        curvature_bound=loss.curvature_bound,
         parts=((program, v),),
         scale=loss.scale,
     )

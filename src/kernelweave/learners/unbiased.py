@@ -1,4 +1,4 @@
-"""The squared-hinge machine without intercept: Newton steps on the support, exact after a few."""
+"""The squared hinge without intercept: Newton steps on the support, exact after a few."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.learners.base import COSTS, TunableLearner, positive
-from kernelweave.learners.machine import Machine
 from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.protocol import Learner
+from kernelweave.learners.solution import InnerSolution
 
 # The support settles in 3 to 10 steps; more than this only happens where rounding decides who belongs to it.
 MOST_STEPS = 100
@@ -41,7 +41,7 @@ class UnbiasedSquaredHinge(TunableLearner):
 
     Notes
     -----
-    The machine of [Xu14, Eq. (4.12)] in its C form: with β the solution here, α = β / 1'β solves the ν form,
+    The SVM of [Xu14, Eq. (4.12)] in its C form: with β the solution here, α = β / 1'β solves the ν form,
     whose value is −1 / (4P) with P = ½ 1'β the optimum here. Solved by Newton steps on the primal, which end
     after finitely many: each solves (K + diag(1/C)) v = y on the samples inside the margin.
     Symbols: paper α → β / 1'β, ρ → 1 / 1'β.
@@ -52,8 +52,8 @@ class UnbiasedSquaredHinge(TunableLearner):
     --------
     >>> import numpy as np
     >>> from kernelweave.learners import UnbiasedSquaredHinge
-    >>> machine = UnbiasedSquaredHinge(C=1.0).solve(np.eye(2), np.array([1.0, -1.0]))
-    >>> machine.coef
+    >>> inner = UnbiasedSquaredHinge(C=1.0).solve(np.eye(2), np.array([1.0, -1.0]))
+    >>> inner.coef
     array([ 0.5, -0.5])
 
     """
@@ -81,13 +81,13 @@ class UnbiasedSquaredHinge(TunableLearner):
         weight: Vector | None = None,
         warm: AnyArray | None = None,
         tol: float = 1e-3,
-    ) -> Machine:
+    ) -> InnerSolution:
         y = np.ascontiguousarray(y, dtype=np.float64)
         C = self._prices(y, weight)
         tol = tol if self.tol is None else positive("tol", self.tol)
         v = np.zeros_like(y) if warm is None else np.where(C > 0.0, y * np.maximum(0.0, y * warm), 0.0)
         f = K @ v
-        machine = _machine(v, f, y, C)
+        inner = _solution(v, f, y, C)
         for _ in range(MOST_STEPS):
             inside = np.flatnonzero((y * f < 1.0) & (C > 0.0))
             target = np.zeros_like(v)
@@ -98,22 +98,24 @@ class UnbiasedSquaredHinge(TunableLearner):
             v, f = v + step * move, f + step * rise
             legal = y * np.maximum(0.0, y * v)
             # Where no coefficient has the wrong sign, f is the product already, up to the last digits.
-            machine = _machine(legal, K @ legal, y, C)
-            if machine.relative_gap <= tol or step * np.abs(move).max() <= 1e-15 * np.abs(v).max():
+            inner = _solution(legal, K @ legal, y, C)
+            if inner.relative_gap <= tol or step * np.abs(move).max() <= 1e-15 * np.abs(v).max():
                 break
-        return machine
+        return inner
 
-    def measure(self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None) -> Machine:
+    def measure(
+        self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None
+    ) -> InnerSolution:
         y = np.ascontiguousarray(y, dtype=np.float64)
-        return _machine(coef, f, y, self._prices(y, weight))
+        return _solution(coef, f, y, self._prices(y, weight))
 
     def _prices(self, y: Vector, weight: Vector | None) -> Vector:
         return positive("C", self.C) * (np.ones(y.size) if weight is None else weight)
 
 
 @dataclass(frozen=True)
-class UnbiasedMachine(Machine):
-    """A machine without sums to hold: its curvature is one linear system on the support."""
+class UnbiasedSolution(InnerSolution):
+    """A solution without sums to hold: its curvature is one linear system on the support."""
 
     prices: Vector = field(default_factory=lambda: np.zeros(0), repr=False)
 
@@ -201,18 +203,18 @@ def _best_step(f: Vector, move: Vector, rise: Vector, y: Vector, C: Vector) -> f
     return 0.5 * (low + high)
 
 
-def _machine(v: Vector, f: Vector, y: Vector, C: Vector) -> UnbiasedMachine:
+def _solution(v: Vector, f: Vector, y: Vector, C: Vector) -> UnbiasedSolution:
     xi = np.maximum(0.0, 1.0 - y * f)
     used = C > 0.0
-    return UnbiasedMachine(
+    return UnbiasedSolution(
         coef=v,
         intercept=np.zeros(()),
         margin=np.ones(()),
         linear=float(y @ v - 0.5 * np.sum(v[used] ** 2 / C[used])),
         quadratic=float(v @ f),
         loss=float(0.5 * C @ xi**2),
-        slope=float(np.linalg.norm(C * xi)),
-        bend=float(C.max()),
+        gradient_bound=float(np.linalg.norm(C * xi)),
+        curvature_bound=float(C.max()),
         parts=(),
         prices=C,
     )

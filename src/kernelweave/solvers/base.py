@@ -58,7 +58,7 @@ class Solver(Part, ABC):
         tol = 1e-4 if self.tol is None else self.tol
         max_iter = self.default_max_iter if self.max_iter is None else self.max_iter
         state = OuterState(problem, tol, max_iter, progress, self.uses_curvature, start)
-        eta = problem.geometry.start(problem.bank.n_kernels) if start is None else start.eta
+        eta = problem.geometry.start(problem.grams.n_kernels) if start is None else start.eta
         try:
             stopped = self.iterate(state, eta)
         except KeyboardInterrupt:

@@ -9,8 +9,8 @@ The problem is a saddle point, the minimum over weights eta of the maximum over 
   g is concave and h convex in α, so mixtures of dual points prove at least the mixture of their values.
 
 Two kinds of rounding are allowed for. Arithmetic in double precision is bounded by its usual size, in every
-evaluation (`Machine.rounding`). Storage in float32 is bounded by its worst case, entry by entry, once at the
-end (`certify`); where that leaves the gap open, the kernels are read once more as they were given.
+evaluation (`InnerSolution.rounding_allowance`). Storage in float32 is bounded by its worst case, entry by
+entry, once at the end (`certify`); where that leaves the gap open, the kernels are read once more as given.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scipy.optimize import minimize_scalar
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import GramStack
-from kernelweave.learners.machine import Machine
+from kernelweave.learners.solution import InnerSolution
 
 if TYPE_CHECKING:
     from kernelweave.solvers.problem import Problem, Result
@@ -131,11 +131,11 @@ def certify(problem: Problem, result: Result, exact: Callable[[], GramStack], to
     the relative gap above ``tol``, the bounds are drawn again from ``exact()``, the kernels as given; no
     problem is solved again. The certificate replaces that of the last record in the history.
     """
-    lower = _lower_bound(problem, problem.bank, result.proof, remeasure=result.proof.is_mixture)
-    machine, upper = _upper_bound(problem, problem.bank, result)
+    lower = _lower_bound(problem, problem.grams, result.proof, remeasure=result.proof.is_mixture)
+    inner, upper = _upper_bound(problem, problem.grams, result)
     if not _is_closed(upper, lower, tol):
         grams = exact()
-        machine, upper = _upper_bound(problem, grams, result)
+        inner, upper = _upper_bound(problem, grams, result)
         if not _is_closed(upper, lower, tol):
             lower = max(lower, _lower_bound(problem, grams, result.proof, remeasure=True))
     certificate = Certificate(upper, min(lower, upper))
@@ -145,7 +145,7 @@ def certify(problem: Problem, result: Result, exact: Callable[[], GramStack], to
     elif stopped == "converged":
         stopped = "rounding"
     history = (*result.history[:-1], replace(result.history[-1], certificate=certificate))
-    return replace(result, machine=machine, certificate=certificate, stopped=stopped, history=history)
+    return replace(result, inner=inner, certificate=certificate, stopped=stopped, history=history)
 
 
 def _is_closed(upper: float, lower: float, tol: float) -> bool:
@@ -159,22 +159,24 @@ def _lower_bound(problem: Problem, grams: GramStack, point: DualPoint, *, remeas
         return -np.inf
     if remeasure:
         weightless = np.zeros_like(point.coef)  # g needs no decision values
-        machine = problem.learner.measure(weightless, point.coef, problem.y, problem.weight)
-        h = grams.energies(point.coef) + machine.energy_slack(grams.errors)
+        inner = problem.learner.measure(weightless, point.coef, problem.y, problem.weight)
+        h = grams.energies(point.coef) + inner.energy_allowance(grams.errors)
     return float(point.g - problem.geometry.conjugate(h + errors))
 
 
-def _upper_bound(problem: Problem, grams: GramStack, result: Result) -> tuple[Machine, float]:
+def _upper_bound(problem: Problem, grams: GramStack, result: Result) -> tuple[InnerSolution, float]:
     """Return the primal value at the result's weights, whatever rounding did, and the solution it is of."""
-    eta, coef = result.eta, result.machine.coef
+    eta, coef = result.eta, result.inner.coef
     f, error = grams.matvec_with_error(eta, coef)
     if not np.isfinite(f).all() or not np.isfinite(error).all():
-        return result.machine, np.inf
-    machine, primal = robust_primal(problem, f, error, coef)
-    return machine, problem.geometry.value(eta) + primal + machine.rounding(eta, grams.errors)
+        return result.inner, np.inf
+    inner, primal = robust_primal(problem, f, error, coef)
+    return inner, problem.geometry.value(eta) + primal + inner.rounding_allowance(eta, grams.errors)
 
 
-def robust_primal(problem: Problem, f: AnyArray, error: AnyArray, coef: AnyArray) -> tuple[Machine, float]:
+def robust_primal(
+    problem: Problem, f: AnyArray, error: AnyArray, coef: AnyArray
+) -> tuple[InnerSolution, float]:
     """Return the best multiple of the coefficients if K v is f up to ``error``, and its value at worst.
 
     Where the loss falls with the margin y f, the worst case is that every margin is as small as it may be.
@@ -182,15 +184,15 @@ def robust_primal(problem: Problem, f: AnyArray, error: AnyArray, coef: AnyArray
     their error, which is the lesser evil where the price C of a violation is high.
     """
     p = problem
-    if not getattr(p.learner, "falls_with_margin", False):
-        machine = p.learner.measure(f, coef, p.y, p.weight)
-        return machine, machine.primal + machine.growth(error)
+    if not getattr(p.learner, "decreases_with_margin", False):
+        inner = p.learner.measure(f, coef, p.y, p.weight)
+        return inner, inner.primal + inner.primal_growth(error)
     quadratic = float(np.vdot(coef, f) + np.vdot(np.abs(coef), error))
     smallest = f - error * p.y
 
-    def at(scale: float) -> tuple[float, Machine]:
-        machine = p.learner.measure(scale * smallest, scale * coef, p.y, p.weight)
-        return 0.5 * scale**2 * quadratic + machine.loss, machine
+    def at(scale: float) -> tuple[float, InnerSolution]:
+        inner = p.learner.measure(scale * smallest, scale * coef, p.y, p.weight)
+        return 0.5 * scale**2 * quadratic + inner.loss, inner
 
     # By how far margins may be too small: the rounding of support vectors, and what the solver left open.
     used = error[coef != 0.0]
@@ -200,13 +202,13 @@ def robust_primal(problem: Problem, f: AnyArray, error: AnyArray, coef: AnyArray
     shares |= {largest + part * shortfall for part in (0.0, 0.5, 1.0)}
     scales = [1.0 / (1.0 - share) for share in shares if share < 0.1]
     (primal, worst), scale = min(((at(scale), scale) for scale in scales), key=lambda found: found[0][0])
-    machine = p.learner.measure(scale * f, scale * coef, p.y, p.weight)
+    inner = p.learner.measure(scale * f, scale * coef, p.y, p.weight)
     # The intercept is that of the worst case: the best one for f may do worse on the kernels as given.
-    return replace(machine, intercept=worst.intercept, margin=worst.margin, scale=worst.scale), primal
+    return replace(inner, intercept=worst.intercept, margin=worst.margin, scale=worst.scale), primal
 
 
-def _margin_shortfall(machine: Machine, f: AnyArray, y: AnyArray) -> float:
+def _margin_shortfall(inner: InnerSolution, f: AnyArray, y: AnyArray) -> float:
     """Return how far inside the margin samples lie whose coefficients are free, so that they belong on it."""
-    below = np.atleast_2d((machine.margin - y * (f + machine.intercept)).T)
-    free = [column[program.free(v)] for column, (program, v) in zip(below, machine.parts, strict=True)]
+    below = np.atleast_2d((inner.margin - y * (f + inner.intercept)).T)
+    free = [column[program.free(v)] for column, (program, v) in zip(below, inner.parts, strict=True)]
     return max(float(column.max(initial=0.0)) for column in free)

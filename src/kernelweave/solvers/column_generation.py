@@ -56,17 +56,17 @@ class ColumnGeneration(Solver):
     def iterate(self, state: OuterState, eta: Vector) -> str | None:
         problem, geometry = state.problem, state.problem.geometry
         assert isinstance(geometry, Restricts)
-        n_kernels = problem.bank.n_kernels
+        n_kernels = problem.grams.n_kernels
         inner = replace(problem, geometry=geometry.restricted(n_kernels))
         point = state.evaluate(eta)
         h = point.h
         working = np.flatnonzero(eta) if np.count_nonzero(eta) < n_kernels else np.array([], dtype=np.intp)
         while not state.finished:
             working = _grown(working, h, self.batch + geometry.fewest(n_kernels))
-            bank = problem.bank.subset(working)
+            bank = problem.grams.subset(working)
             solver = Newton(tol=_tolerance(state), max_iter=state.n_left)
             try:
-                result = solver.run(replace(inner, bank=bank), _start(inner, point, working))
+                result = solver.run(replace(inner, grams=bank), _start(inner, point, working))
             except IndefiniteKernelError as error:  # it counts within the working set
                 raise IndefiniteKernelError(int(working[error.index]), error.energy) from None
             state.add_history(result)
@@ -86,7 +86,7 @@ class ColumnGeneration(Solver):
 def _evaluated(state: OuterState, eta: Vector, proof: AnyArray) -> tuple[Evaluation, Vector]:
     """Return the point over all kernels, and the energies that tell which of them should enter."""
     point = state.evaluate(eta)
-    if state.finished or np.array_equal(proof, point.machine.coef):
+    if state.finished or np.array_equal(proof, point.inner.coef):
         return point, point.h
     # At a kink the coefficients are not unique, and only their mixture closes the gap.
     return point, state.add_dual_coef(proof)
@@ -106,7 +106,7 @@ def _start(inner: Problem, point: Evaluation, working: Indices) -> WarmStart:
     eta = point.eta[working]
     if not np.isfinite(inner.geometry.value(eta)):
         eta = inner.geometry.start(working.size)
-    return WarmStart(eta, point.machine.coef)
+    return WarmStart(eta, point.inner.coef)
 
 
 def _tolerance(state: OuterState) -> float:

@@ -35,7 +35,7 @@ class CuttingPlane(Solver):
     [Sonnenburg06] for polyhedral sets: a linear program, solved by HiGHS. [Yan09, Table I] for the l2 ball
     and any other set: the dual of the master, over mixtures π of the dual points, solved by SLSQP; the best
     answer to the mixed energies H'π are the next weights. Any mixture proves a lower bound, however well the
-    master was solved. The iterates of the linear master jump between corners, so it needs many machines; a
+    master was solved. The iterates of the linear master jump between corners, so it needs many inner solves; a
     round set needs a few.
     Differs from the paper: it stops on the duality gap of the best weights seen. The paper's rule leaves gaps
     of up to 3 % on the simplex, where a single dual point proves little.
@@ -56,7 +56,7 @@ class CuttingPlane(Solver):
         mixture = np.zeros(0)
         point = state.evaluate(eta)
         while not state.finished:
-            seen.append(DualPoint(point.machine.coef, point.machine.linear, point.h_upper))
+            seen.append(DualPoint(point.inner.coef, point.inner.linear, point.h_upper))
             g, H = np.array([p.g for p in seen]), np.array([p.h for p in seen])
             if isinstance(geometry, Polyhedral):
                 eta, mixture = _linear_master(g, H, geometry.linear_bounds(eta.size))
@@ -66,7 +66,7 @@ class CuttingPlane(Solver):
             state.add_dual_point(DualPoint(coef, float(mixture @ g), mixture @ H, is_mixture=True))
             if state.finished:
                 break
-            if np.array_equal(eta, point.eta) and point.machine.relative_gap <= 0.1 * state.tol:
+            if np.array_equal(eta, point.eta) and point.inner.relative_gap <= 0.1 * state.tol:
                 return "stalled"  # nothing new would be learnt
             point = state.evaluate(eta)
         return None

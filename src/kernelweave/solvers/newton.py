@@ -65,9 +65,9 @@ class Newton(Solver):
         while not state.finished:
             # 1. Where the inner gap is what keeps the whole gap open, solve the learner more exactly.
             if _inner_gap_dominates(state, point):
-                before = point.machine.gap
-                point = state.evaluate(point.eta, inner_tol=0.1 * point.machine.relative_gap)
-                idle = idle + 1 if point.machine.gap > 0.9 * before else 0
+                before = point.inner.gap
+                point = state.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
+                idle = idle + 1 if point.inner.gap > 0.9 * before else 0
                 if idle == self.patience:  # the learner has no more digits to give at these weights
                     point, idle, escapes = _closed_form_step(state, point), 0, escapes + 1
                     if escapes > self.patience:
@@ -105,13 +105,13 @@ class Newton(Solver):
 
 def _inner_gap_dominates(state: OuterState, point: Evaluation) -> bool:
     weights_gap = fenchel_young_gap(state.problem.geometry, point.eta, point.h)
-    return point.machine.gap > weights_gap and point.machine.relative_gap > 0.1 * state.tol
+    return point.inner.gap > weights_gap and point.inner.relative_gap > 0.1 * state.tol
 
 
 def _hessian(state: OuterState, point: Evaluation, damping: float) -> Matrix:
     assert point.matvecs is not None
-    K, n_threads = state.combined(point.eta), state.problem.bank.n_threads
-    H = point.machine.curvature(K, point.matvecs, n_threads)
+    K, n_threads = state.combined(point.eta), state.problem.grams.n_threads
+    H = point.inner.curvature(K, point.matvecs, n_threads)
     return np.asarray(H + damping * float(np.trace(H)) / H.shape[0] * np.eye(H.shape[0])) if damping else H
 
 

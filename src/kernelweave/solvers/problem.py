@@ -14,8 +14,8 @@ from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.fenchel import fenchel_young_gap
 from kernelweave.geometry.protocol import WeightGeometry
 from kernelweave.gram.protocol import GramStack
-from kernelweave.learners.machine import Machine
 from kernelweave.learners.protocol import Learner
+from kernelweave.learners.solution import InnerSolution
 from kernelweave.solvers.certificate import Certificate, DualPoint, LowerBound
 
 
@@ -23,7 +23,7 @@ from kernelweave.solvers.certificate import Certificate, DualPoint, LowerBound
 class Problem:
     r"""min over eta in 𝓜 of max over α of g(α) − Σ eta_m h_m(α) + r(eta), on stored Gram matrices."""
 
-    bank: GramStack
+    grams: GramStack
     y: AnyArray
     learner: Learner
     geometry: WeightGeometry
@@ -39,7 +39,7 @@ class Evaluation:
     """
 
     eta: Vector
-    machine: Machine = field(repr=False)
+    inner: InnerSolution = field(repr=False)
     h: Vector
     h_upper: Vector
     matvecs: AnyArray | None = field(repr=False)  # K_m v, where the solver asks for them
@@ -74,7 +74,7 @@ class Result:
     """
 
     eta: Vector
-    machine: Machine
+    inner: InnerSolution
     certificate: Certificate
     proof: DualPoint = field(repr=False)
     history: tuple[Record, ...] = field(repr=False)
@@ -109,9 +109,9 @@ class WarmStart:
     def known_evaluation(self, problem: Problem) -> Evaluation | None:
         """Return the evaluation if it holds for this problem as well, and was solved well enough."""
         known, other = self.evaluation, self.problem
-        if known is None or other is None or known.machine.relative_gap > 1e-4:
+        if known is None or other is None or known.inner.relative_gap > 1e-4:
             return None
-        same_data = other.bank is problem.bank and other.y is problem.y and other.weight is problem.weight
+        same_data = other.grams is problem.grams and other.y is problem.y and other.weight is problem.weight
         return known if same_data and _same_but_tol(other.learner, problem.learner) else None
 
 
@@ -145,7 +145,7 @@ class OuterState:
         keep_matvecs: bool = False,
         start: WarmStart | None = None,
     ) -> None:
-        problem.geometry.check(problem.bank.n_kernels)
+        problem.geometry.check(problem.grams.n_kernels)
         self.problem, self.tol, self.max_iter = problem, tol, max_iter
         self.history: list[Record] = []
         self.best: Evaluation | None = None
@@ -180,7 +180,7 @@ class OuterState:
         rounding = best.rounding_allowance + geometry.conjugate(best.h_upper) - geometry.conjugate(best.h)
         if rounding < 0.5 * self.tol * abs(best.upper):  # then it is not what keeps an open gap open
             return False
-        without = fenchel_young_gap(geometry, best.eta, best.h) + best.machine.gap
+        without = fenchel_young_gap(geometry, best.eta, best.h) + best.inner.gap
         return without <= max(0.2 * self.tol * abs(best.upper), 0.25 * rounding)
 
     @property
@@ -207,7 +207,7 @@ class OuterState:
         """Return K(eta). Only the last one is kept: it is the largest array of a solver."""
         if self._matrix is None or self._matrix_eta is None or not np.array_equal(self._matrix_eta, eta):
             self._matrix_eta = None  # while it is overwritten
-            self._matrix = self.problem.bank.combine(eta, self._matrix)
+            self._matrix = self.problem.grams.combine(eta, self._matrix)
             self._matrix_eta = eta
         return self._matrix
 
@@ -215,25 +215,23 @@ class OuterState:
         """Solve the learner at eta, measure the energies, and update both bounds."""
         known, self._known = self._known, None
         if known is not None and inner_tol is None and np.array_equal(known.eta, eta):
-            self._coef = known.machine.coef
+            self._coef = known.inner.coef
             value = self.problem.geometry.value(eta)
-            upper = value + known.machine.primal + known.rounding_allowance
+            upper = value + known.inner.primal + known.rounding_allowance
             return self._update_bounds(replace(known, upper=upper), solved=False)
         p = self.problem
-        machine = p.learner.solve(
-            self.combined(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol()
-        )
-        self._coef = machine.coef
-        matvecs = p.bank.matvecs(machine.coef, machine.hessian_support) if self._keep_matvecs else None
-        h = p.bank.energies(machine.coef) if matvecs is None else energies_of(machine.coef, matvecs)
-        h_upper = h + machine.energy_slack(p.bank.errors)
-        _require_psd(p.bank, machine, h_upper)
-        allowance = machine.rounding(eta, p.bank.errors)
-        upper = p.geometry.value(eta) + machine.primal + allowance
-        return self._update_bounds(Evaluation(eta, machine, h, h_upper, matvecs, allowance, upper))
+        inner = p.learner.solve(self.combined(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
+        self._coef = inner.coef
+        matvecs = p.grams.matvecs(inner.coef, inner.hessian_support) if self._keep_matvecs else None
+        h = p.grams.energies(inner.coef) if matvecs is None else energies_of(inner.coef, matvecs)
+        h_upper = h + inner.energy_allowance(p.grams.errors)
+        _require_psd(p.grams, inner, h_upper)
+        allowance = inner.rounding_allowance(eta, p.grams.errors)
+        upper = p.geometry.value(eta) + inner.primal + allowance
+        return self._update_bounds(Evaluation(eta, inner, h, h_upper, matvecs, allowance, upper))
 
     def _update_bounds(self, new: Evaluation, solved: bool = True) -> Evaluation:
-        self._lower.add(DualPoint(new.machine.coef, new.machine.linear, new.h_upper))
+        self._lower.add(DualPoint(new.inner.coef, new.inner.linear, new.h_upper))
         if self.best is None or new.upper < self.best.upper:
             self.best = new
         self._report(int(np.count_nonzero(new.eta)), solved)
@@ -246,16 +244,16 @@ class OuterState:
     def add_dual_coef(self, coef: AnyArray) -> Vector:
         """Take other coefficients than those of an evaluation into account; return their energies."""
         p = self.problem
-        h = p.bank.energies(coef)
-        machine = p.learner.measure(np.zeros_like(coef), coef, p.y, p.weight)
-        self._lower.add(DualPoint(coef, machine.linear, h + machine.energy_slack(p.bank.errors)))
+        h = p.grams.energies(coef)
+        inner = p.learner.measure(np.zeros_like(coef), coef, p.y, p.weight)
+        self._lower.add(DualPoint(coef, inner.linear, h + inner.energy_allowance(p.grams.errors)))
         return h
 
     def add_history(self, part: Result) -> None:
         """Count the inner solves that a part of the problem took, and go on from its coefficients."""
         for record in part.history:
             self._report(record.n_active, record.solved)
-        self._coef = part.machine.coef
+        self._coef = part.inner.coef
 
     def _report(self, n_active: int, solved: bool) -> None:
         record = Record(self.certificate, time.perf_counter() - self._began, n_active, solved)
@@ -272,7 +270,7 @@ class OuterState:
             stopped = "converged"
         elif stopped is None:
             stopped = "rounding" if self._only_rounding_is_left else "max_iter"
-        return Result(best.eta, best.machine, self.certificate, proof, tuple(self.history), stopped, best)
+        return Result(best.eta, best.inner, self.certificate, proof, tuple(self.history), stopped, best)
 
 
 def energies_of(coef: AnyArray, matvecs: AnyArray) -> Vector:
@@ -280,14 +278,14 @@ def energies_of(coef: AnyArray, matvecs: AnyArray) -> Vector:
     return np.asarray(0.5 * matvecs.reshape(matvecs.shape[0], -1) @ coef.ravel())
 
 
-def _require_psd(grams: GramStack, machine: Machine, h_upper: Vector) -> None:
+def _require_psd(grams: GramStack, inner: InnerSolution, h_upper: Vector) -> None:
     """Raise where an energy is negative beyond rounding: the kernel is not positive semidefinite.
 
     |v'Kv| can reach ||v||_1² times the largest entry; the shares of it allowed here are far above the
     rounding of double arithmetic, and of storing in float32.
     """
     share = 5e-7 if grams.is_rounded else 1e-9
-    allowed = share * 0.5 * float(np.abs(machine.coef).sum(axis=0).max()) ** 2 * grams.sizes
+    allowed = share * 0.5 * float(np.abs(inner.coef).sum(axis=0).max()) ** 2 * grams.sizes
     worst = int(np.argmin(h_upper + allowed))
     if h_upper[worst] < -allowed[worst]:
         raise IndefiniteKernelError(worst, float(h_upper[worst]))

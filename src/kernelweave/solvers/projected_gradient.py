@@ -49,9 +49,9 @@ class ProjectedGradient(Solver):
         while not state.finished:
             reached = _descend(state, point, step)
             if reached is None:
-                if point.machine.relative_gap <= 0.1 * state.tol:
+                if point.inner.relative_gap <= 0.1 * state.tol:
                     return "stalled"
-                point = state.evaluate(point.eta, inner_tol=0.1 * point.machine.relative_gap)
+                point = state.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
                 continue
             step = _spectral_step(point, reached, step)
             point = reached

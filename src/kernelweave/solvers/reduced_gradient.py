@@ -52,9 +52,9 @@ class ReducedGradient(Solver):
             direction = geometry.reduced_direction(point.eta, -point.h)
             reached = _follow(state, point, direction)
             if reached is None:
-                if point.machine.relative_gap <= 0.1 * state.tol:
+                if point.inner.relative_gap <= 0.1 * state.tol:
                     return "stalled"
-                reached = state.evaluate(point.eta, inner_tol=0.1 * point.machine.relative_gap)
+                reached = state.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
             point = reached
         return None
 

@@ -24,10 +24,10 @@ def subsample_warm_start(
     the fit on all samples will say.
     """
     p = problem
-    size = subsample_size(p.bank.n_samples, p.bank.n_kernels)
-    if size == 0 or _is_single_point(p.geometry, p.bank.n_kernels):
+    size = subsample_size(p.grams.n_samples, p.grams.n_kernels)
+    if size == 0 or _is_single_point(p.geometry, p.grams.n_kernels):
         return None
-    weight = np.ones(p.bank.n_samples) if p.weight is None else p.weight
+    weight = np.ones(p.grams.n_samples) if p.weight is None else p.weight
     rows = representative_rows(p.y, np.flatnonzero(weight > 0.0), size)
     if rows.size < size:
         return None
@@ -35,7 +35,7 @@ def subsample_warm_start(
     try:
         for column in y.reshape(rows.size, -1).T:
             p.learner.check(column, own)
-        part = replace(p, bank=p.bank.sample(rows), y=y, weight=own)
+        part = replace(p, grams=p.grams.sample(rows), y=y, weight=own)
         # The optimum of a subsample is not that of all samples: a rough solution is as good a start.
         found = replace(solver, tol=max(solver.tol or 0.0, 3e-2)).run(part, progress=progress)
     except (ValueError, IndefiniteKernelError, np.linalg.LinAlgError):

@@ -1,4 +1,4 @@
-"""What a solved learner hands back: a point on both sides of the duality, and how it bends."""
+"""What a learner returns: a point on both sides of the duality, and the curvature of the optimal value."""
 
 from __future__ import annotations
 
@@ -14,23 +14,16 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.program import DualProgram
 
-# Relative ridge of the curvature's linear system, by its precision: a Gram of low rank has no inverse.
-RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 3e-7}
-# Linear systems of this size gain from threads; smaller ones lose more where others are busy.
-LARGE = 4_000
-# What is left of a direction when those before it are taken out, relative to itself, if it is one of them.
-SAME = 1e-5
-# Rounding is allowed for up to this many times its typical size: a chance below 1e-7 under the usual model.
-SIGMAS = 6.0
-
 
 @dataclass(frozen=True)
-class Machine:
-    """One single-kernel machine: primal ≥ optimum ≥ dual for the kernel it was solved on.
+class InnerSolution:
+    """The solution for one combined kernel K: primal ≥ optimum ≥ dual.
 
-    ``linear`` is g(α), so the dual value is ``linear − ½ quadratic`` with ``quadratic`` = v'Kv; ``slope``
-    and ``bend`` bound how the loss moves with the decision values (see `slack`). ``margin`` is y f(x) on
-    the margin: 1, or ρ for the ν form; ``scale`` is the size of decision values that is reported as 1.
+    ``linear`` is g(α), so the dual value is ``linear − ½ quadratic`` with ``quadratic`` = v'Kv. The loss as a
+    function of the decision values has a gradient no longer than ``gradient_bound`` and second derivatives no
+    larger than ``curvature_bound``. ``margin`` is y f(x) on the margin: 1, or ρ for the ν form; ``scale`` is
+    the size of decision values that is reported as 1. ``parts`` are the dual programs with their
+    coefficients, one per column.
     """
 
     coef: AnyArray
@@ -39,8 +32,8 @@ class Machine:
     linear: float
     quadratic: float
     loss: float
-    slope: float
-    bend: float
+    gradient_bound: float
+    curvature_bound: float
     parts: tuple[tuple[DualProgram, Vector], ...] = field(repr=False)
     scale: AnyArray | float = 1.0
 
@@ -61,38 +54,30 @@ class Machine:
         return self.gap / max(abs(self.primal), abs(self.dual), np.finfo(float).tiny)
 
     @cached_property
-    def size(self) -> float:
+    def norm(self) -> float:
         """||v||, the Euclidean norm of the coefficients."""
         return float(np.linalg.norm(self.coef))
 
-    def slack(self, error: float) -> float:
-        """Bound the primal's growth when every entry of K was rounded by at most ``error``.
+    def rounding_allowance(self, eta: Vector, errors: Vector) -> float:
+        """Bound the primal's growth when the entries of each K_m were rounded by at most errors_m.
 
-        The change is the bilinear form (c + v/2)'ΔK v with c the slope of the loss: a sum of independent
-        roundings, so it stays within `SIGMAS` times its Euclidean size (Hoeffding; Higham and Mary's model).
+        The change is the bilinear form (c + v/2)'ΔK v with c the gradient of the loss: a sum of independent
+        roundings, bounded as `rounding_of_product` says.
         """
-        spread = self.reach(error, self.size)
+        moved = rounding_of_product(float(eta @ errors), self.norm)
         n_samples = self.coef.shape[0]
-        return float(spread * (self.slope + 0.5 * self.size) + 0.5 * self.bend * n_samples * spread**2)
+        first = moved * (self.gradient_bound + 0.5 * self.norm)
+        return float(first + 0.5 * self.curvature_bound * n_samples * moved**2)
 
-    def growth(self, reach: AnyArray) -> float:
-        """Bound the primal's growth when K v moves by at most ``reach``, entry by entry, whichever way."""
-        size = float(np.linalg.norm(reach))
-        quadratic = float(np.vdot(np.abs(self.coef), reach))
-        return 0.5 * quadratic + self.slope * size + 0.5 * self.bend * size**2
-
-    @staticmethod
-    def reach(error: float, size: float) -> float:
-        """Bound how far a decision value moves by such rounding, for coefficients of this norm."""
-        return float(SIGMAS * 2.0**0.5 * error * size)  # ΔK is symmetric: each rounding counts twice
-
-    def rounding(self, eta: Vector, errors: Vector) -> float:
-        """Bound the primal's growth when the entries of each K_m were rounded by at most errors_m."""
-        return self.slack(float(eta @ errors))
-
-    def energy_slack(self, errors: Vector) -> Vector:
+    def energy_allowance(self, errors: Vector) -> Vector:
         """Bound what rounding the entries of each K_m by at most errors_m changes in ½ v'K_m v."""
-        return np.asarray(0.5 * self.reach(1.0, self.size) * self.size * errors)
+        return np.asarray(0.5 * rounding_of_product(1.0, self.norm) * self.norm * errors)
+
+    def primal_growth(self, error: AnyArray) -> float:
+        """Bound the primal's growth when K v moves by at most ``error``, entry by entry, whichever way."""
+        size = float(np.linalg.norm(error))
+        quadratic = float(np.vdot(np.abs(self.coef), error))
+        return 0.5 * quadratic + self.gradient_bound * size + 0.5 * self.curvature_bound * size**2
 
     @property
     def hessian_support(self) -> AnyArray:
@@ -103,27 +88,36 @@ class Machine:
             columns[program.free(v), c] = True
         return seen
 
-    def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:
+    def curvature(self, K: AnyArray, matvecs: Matrix, n_threads: int = 1) -> Matrix:
         """Return the Hessian of the optimal value in the weights, given K_m v on the `hessian_support`.
 
         The support stays as it is: H = U' A⁻¹ U on the free coordinates with the group sums held, where
         U_m = (K_m v) restricted to the free coordinates and A = (K + diag(d)) there.
         """
-        columns = images.reshape(images.shape[0], images.shape[1], -1)
+        columns = matvecs.reshape(matvecs.shape[0], matvecs.shape[1], -1)
         return sum(
             (
                 _curvature(K, program, v, columns[:, :, c], n_threads)
                 for c, (program, v) in enumerate(self.parts)
             ),
-            start=np.zeros((images.shape[0], images.shape[0])),
+            start=np.zeros((matvecs.shape[0], matvecs.shape[0])),
         )
 
 
-def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix, n_threads: int) -> Matrix:
+def rounding_of_product(error: float, norm: float) -> float:
+    """Bound how far an entry of K v moves when the entries of K were rounded, for coefficients of this norm.
+
+    A sum of independent roundings stays within six times its Euclidean size but for a chance below 1e-7
+    (Hoeffding; the model of Higham and Mary). ΔK is symmetric, so each rounding counts twice.
+    """
+    return float(6.0 * 2.0**0.5 * error * norm)
+
+
+def _curvature(K: AnyArray, program: DualProgram, v: Vector, matvecs: Matrix, n_threads: int) -> Matrix:
     free = program.free(v)
     if free.size == 0:
-        return np.zeros((images.shape[0], images.shape[0]))
-    U = images[:, free].T
+        return np.zeros((matvecs.shape[0], matvecs.shape[0]))
+    U = matvecs[:, free].T
     E = (program.group[free, None] == np.arange(program.sums.size)).astype(float)
     E = E[:, E.any(axis=0)]
     # In the precision of K: the model needs no more digits than the matrix has.
@@ -134,12 +128,13 @@ def _curvature(K: AnyArray, program: DualProgram, v: Vector, images: Matrix, n_t
 
 def reduced_hessian(A: AnyArray, U: Matrix, E: Matrix, n_threads: int) -> Matrix:
     """Return U'A⁻¹U over what leaves the sums E'x as they are; A is overwritten."""
-    with blas_threads(n_threads) if A.shape[0] >= LARGE else nullcontext():  # fits leave it one thread
+    # Large systems gain from threads; smaller ones lose more where others are busy. Fits leave BLAS one.
+    with blas_threads(n_threads) if A.shape[0] >= 4_000 else nullcontext():
         half = half_solved(A, np.vstack([E.T, U.T]).astype(A.dtype)).astype(np.float64)
     lengths = np.linalg.norm(half[: E.shape[1]], axis=1)
     for length, held in zip(lengths, half[: E.shape[1]], strict=True):
         left = float(held @ held)
-        if left > (SAME * length) ** 2:  # or an earlier one has held it already
+        if left > (1e-5 * length) ** 2:  # else an earlier one has held it already
             half -= np.outer(half @ held / left, held)
     moving = half[E.shape[1] :]
     return np.asarray(moving @ moving.T)
@@ -152,7 +147,8 @@ def half_solved(A: AnyArray, B: AnyArray) -> AnyArray:
     """
     # Where all free samples are at the origin A is zero, and any ridge says so.
     scale = max(float(np.trace(A)) / A.shape[0], 0.0) or 1.0
-    diagonal, least = np.diagonal(A).copy(), RIDGE[A.dtype]
+    # A Gram of low rank has no inverse: a relative ridge by the precision of A.
+    diagonal, least = np.diagonal(A).copy(), 3e-7 if A.dtype == np.float32 else 1e-10
     (trsm,) = get_blas_funcs(("trsm",), (A,))
     for ridge in (least, 30.0 * least, 1000.0 * least):  # rounding may have made A indefinite
         np.fill_diagonal(A, diagonal + A.dtype.type(ridge * scale))
