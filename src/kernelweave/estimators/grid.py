@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kernelweave.estimators.task import Start
-from kernelweave.geometry import WeightGeometry
+from kernelweave.geometry import Geometry
 
 Place = tuple[int, int]
 
@@ -108,7 +108,7 @@ class Grid:
         return 0 in place
 
     def start(
-        self, place: Place, geometry: WeightGeometry, solutions: Mapping[Place, list[Start]]
+        self, place: Place, geometry: Geometry, solutions: Mapping[Place, list[Start]]
     ) -> list[Start] | None:
         """Return where to start at a place with its geometry, given the solutions of all places before it.
 
@@ -127,7 +127,7 @@ class Grid:
         return [_corner(*three) for three in zip(left, below, diagonal, strict=True)]
 
 
-def _are_known(starts: list[Start], geometry: WeightGeometry) -> bool:
+def _are_known(starts: list[Start], geometry: Geometry) -> bool:
     """Tell whether all weights lie in the set, and what their machines say is at hand."""
     return all(start.solution is not None and np.isfinite(geometry.value(start.eta)) for start in starts)
 

@@ -14,7 +14,7 @@ from kernelweave.bank.gram_bank import GramBank
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.estimators.task import Solution, Start
-from kernelweave.geometry import Projects, Restricts, Reweights, WeightGeometry
+from kernelweave.geometry import Geometry, SupportsWorkingSet
 from kernelweave.gram.memory import sample_size
 from kernelweave.learners import Learner
 from kernelweave.solvers import (
@@ -25,7 +25,6 @@ from kernelweave.solvers import (
     Newton,
     Problem,
     Progress,
-    ProjectedGradient,
     Result,
     Sample,
     Solver,
@@ -59,7 +58,7 @@ def hold(fitted: FittedKernels, **how: Any) -> GramBank:
 
 
 def with_defaults(
-    solver: Solver | None, geometry: WeightGeometry, n_kernels: int, tol: float, max_iter: int | None
+    solver: Solver | None, geometry: Geometry, n_kernels: int, tol: float, max_iter: int | None
 ) -> Solver:
     """Return the solver to use, with the estimator's tolerance and cap where it has none of its own."""
     chosen = choose(geometry, n_kernels, tol) if solver is None else solver
@@ -79,18 +78,17 @@ def sharpened(learner: Learner, tol: float) -> Learner:
     return replace(learner, tol=SHARP * tol) if loose else learner  # type: ignore[type-var]
 
 
-def choose(geometry: WeightGeometry, n_kernels: int, tol: float) -> Solver:
+def choose(geometry: Geometry, n_kernels: int, tol: float) -> Solver:
     """Return the solver with least work: the closed form where it settles in a few steps, else Newton.
 
     Beyond a thousand kernels Newton's model grows too large: there kernels enter one by one where most stay
     at zero, and the closed form has to do where they do not.
     """
     if n_kernels > MANY_KERNELS:
-        if isinstance(geometry, Restricts) and geometry.fewest(n_kernels) <= FEW_KERNELS:
+        if isinstance(geometry, SupportsWorkingSet) and geometry.min_active(n_kernels) <= FEW_KERNELS:
             return ColumnGeneration()
-        return BlockDescent(relaxation=0.7) if isinstance(geometry, Reweights) else ProjectedGradient()
-    quick = getattr(geometry, "settles_quickly", False) and isinstance(geometry, Reweights)
-    return BlockDescent(relaxation=0.7) if quick and tol >= LOOSE else Newton()
+        return BlockDescent(relaxation=0.7)
+    return BlockDescent(relaxation=0.7) if geometry.fast_block_update and tol >= LOOSE else Newton()
 
 
 def first_guess(problem: Problem, solver: Solver, progress: Progress) -> Sample | None:
@@ -101,9 +99,9 @@ def first_guess(problem: Problem, solver: Solver, progress: Progress) -> Sample 
     return guess(problem, solver, size, progress)
 
 
-def _selects(geometry: WeightGeometry, n_kernels: int) -> bool:
+def _selects(geometry: Geometry, n_kernels: int) -> bool:
     """Tell whether most kernels may end without weight: a long way from the even weights."""
-    return isinstance(geometry, Restricts) and SELECTS * geometry.fewest(n_kernels) <= n_kernels
+    return isinstance(geometry, SupportsWorkingSet) and SELECTS * geometry.min_active(n_kernels) <= n_kernels
 
 
 def train(
@@ -234,8 +232,7 @@ def _start(problem: Problem, near: Start | None) -> dict[str, Any]:
     eta = np.maximum(near.eta, 0.0)  # an extrapolated weight may have fallen below, if only by its last digit
     if np.isfinite(geometry.value(eta)):
         return {"start": eta, "warm": near.coef, "known": _known(problem, near.solution)}
-    inside = geometry.project(eta) if isinstance(geometry, Projects) else None
-    return {"start": inside, "warm": near.coef}
+    return {"start": geometry.project(eta), "warm": near.coef}
 
 
 def _known(problem: Problem, solution: Solution | None) -> Visited | None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry
+from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry
 
 
 @dataclass
 class Point(Geometry):
-    r"""The one point eta = weights: the machine is learnt, the kernel is not.
+    r"""The one point eta = weights: the classifier is learnt, the kernel is not.
 
     {eta : eta_m = weights_m}
 

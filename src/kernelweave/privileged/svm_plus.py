@@ -23,7 +23,7 @@ from kernelweave.estimators.parameters import check_choice, check_count, check_n
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
 from kernelweave.estimators.training import hold, warn_if_open
-from kernelweave.geometry import Simplex, WeightGeometry
+from kernelweave.geometry import Geometry, Simplex
 from kernelweave.gram.protocol import GramStack
 from kernelweave.kernels import Gaussian, Kernel
 from kernelweave.privileged.inputs import read_privileged
@@ -191,7 +191,7 @@ class SVMPlusClassifier(KernelClassifier):
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
         check_choice("method", self.method, METHODS)
         for name in ("geometry", "privileged_geometry"):
-            check_part(name, self.part(name), WeightGeometry, "Simplex()")
+            check_part(name, self.part(name), Geometry, "Simplex()")
 
     def _store(
         self, fitted: FittedKernels, privileged: Any, n_threads: int

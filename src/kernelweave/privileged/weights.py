@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._typing import Matrix, Vector
+from kernelweave._typing import Vector
 from kernelweave.geometry import Geometry
-from kernelweave.geometry._proximal import is_solved, minimise_model
 
 
 @dataclass(frozen=True)
-class BothGeometries:
+class BothGeometries(Geometry):
     r"""Ω(η) + Ω*(ν) of the decision weights η, the first ``split`` entries, and the privileged weights ν.
 
     Everything a solver asks for falls into the two parts but the quadratic model, whose curvature couples
@@ -35,8 +34,11 @@ class BothGeometries:
     privileged: Geometry
     split: int
 
-    def value(self, eta: Vector) -> float:
-        return sum(geometry.value(part) for geometry, part in self._parts(eta))
+    def contains(self, eta: Vector) -> bool:
+        return all(geometry.contains(part) for geometry, part in self._parts(eta))
+
+    def penalty(self, eta: Vector) -> float:
+        return sum(geometry.penalty(part) for geometry, part in self._parts(eta))
 
     def conjugate(self, h: Vector) -> float:
         return sum(geometry.conjugate(part) for geometry, part in self._parts(h))
@@ -62,9 +64,6 @@ class BothGeometries:
         for geometry, count in self._counts(n_kernels):
             if count:
                 geometry.check(count)
-
-    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        return eta.copy() if is_solved(self, eta, eta, h, H) else minimise_model(self, eta, eta, h, H)
 
     def _counts(self, n_kernels: int) -> list[tuple[Geometry, int]]:
         return [(self.decision, self.split), (self.privileged, n_kernels - self.split)]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IncompatiblePartsError
-from kernelweave.geometry.protocol import WeightGeometry
+from kernelweave.geometry.base import Geometry
 from kernelweave.gram.protocol import GramStack
 from kernelweave.learners.protocol import Learner
 from kernelweave.solvers.problem import Ahead, Problem, Progress, Walk
@@ -26,7 +26,7 @@ class Solver(Part, ABC):
     is good enough.
     """
 
-    needs: ClassVar[type] = WeightGeometry
+    needs: ClassVar[type] = Geometry
     uses_images: ClassVar[bool] = False
     # False when it makes few passes over all kernels, so that they need not be held.
     holds_all: ClassVar[bool] = True
@@ -49,7 +49,7 @@ class Solver(Part, ABC):
         bank: GramStack,
         y: AnyArray,
         learner: Learner,
-        geometry: WeightGeometry,
+        geometry: Geometry,
         *,
         weight: Vector | None = None,
         start: Vector | None = None,
@@ -96,19 +96,19 @@ class Solver(Part, ABC):
         return walk.result(stopped)
 
 
-def accepts(solver: type[Solver] | Solver, geometry: WeightGeometry) -> bool:
+def accepts(solver: type[Solver] | Solver, geometry: Geometry) -> bool:
     """Return whether the geometry has every verb the solver calls."""
     return issubclass(type(geometry), solver.needs)  # which Python remembers, other than isinstance
 
 
-def require(solver: Solver, geometry: WeightGeometry) -> None:
+def require(solver: Solver, geometry: Geometry) -> None:
     """Raise IncompatiblePartsError, naming what is missing and what would work."""
     if accepts(solver, geometry):
         return
     from kernelweave.solvers import SOLVERS
 
     verbs = sorted(name for name in vars(solver.needs) if not name.startswith("_"))
-    missing = next(verb for verb in verbs if not hasattr(geometry, verb))
+    missing = next((verb for verb in verbs if not hasattr(geometry, verb)), "contains")
     others = ", ".join(s.__name__ for s in SOLVERS if accepts(s, geometry))
     name = type(geometry).__name__
     raise IncompatiblePartsError(

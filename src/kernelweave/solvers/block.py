@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.geometry.protocol import Reweights, Scales
+from kernelweave.geometry.base import Geometry
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.moves import mostly
 from kernelweave.solvers.problem import Ahead, Walk
@@ -65,7 +65,6 @@ class BlockDescent(Solver):
 
     """
 
-    needs: ClassVar[type] = Reweights
     rough: ClassVar[float] = 4e-2
     asks_ahead: ClassVar[bool] = True
 
@@ -73,10 +72,9 @@ class BlockDescent(Solver):
 
     def walk(self, walk: Walk, eta: Vector) -> str | None:
         geometry = walk.problem.geometry
-        assert isinstance(geometry, Reweights)
         if not eta.all():  # the closed form leaves zeros where they are
             eta = (1.0 - STIR) * eta + STIR * geometry.start(len(eta))
-        quick = geometry if isinstance(geometry, Scales) and geometry.settles_quickly else None
+        quick = geometry if geometry.fast_block_update and hasattr(geometry, "scaled") else None
         before, gap = np.inf, np.inf
         while True:
             point = walk.visit(eta)
@@ -109,7 +107,7 @@ def _off(gap: float, walk: Walk) -> float:
     return float(np.sqrt(min(max(share * gap, OFF_TOL * walk.tol), OFF_MOST)))
 
 
-def _step(geometry: Reweights, eta: Vector, h: Vector, relaxation: float) -> Vector:
+def _step(geometry: Geometry, eta: Vector, h: Vector, relaxation: float) -> Vector:
     """Return the weights of the closed form, or some way beyond them."""
     norms = block_norms(eta, h)
     closed = geometry.reweight(norms)
@@ -120,7 +118,7 @@ def _step(geometry: Reweights, eta: Vector, h: Vector, relaxation: float) -> Vec
     return geometry.reweight(norms * growth**relaxation)
 
 
-def _steps_ahead(ahead: Ahead, geometry: Reweights, eta: Vector, h: Vector, relaxation: float) -> Vector:
+def _steps_ahead(ahead: Ahead, geometry: Geometry, eta: Vector, h: Vector, relaxation: float) -> Vector:
     """Return the weights some steps on, with energies of the smaller problem for all but the first.
 
     They count as many times as those of the problem itself are larger at eta.

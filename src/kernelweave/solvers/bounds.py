@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.geometry.protocol import WeightGeometry
+from kernelweave.geometry.base import Geometry
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class LowerBound:
     unique and no single one of them closes the gap.
     """
 
-    def __init__(self, geometry: WeightGeometry) -> None:
+    def __init__(self, geometry: Geometry) -> None:
         self._geometry = geometry
         self.point: DualPoint | None = None
         self.value = -np.inf

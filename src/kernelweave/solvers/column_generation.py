@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Vector
 from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
-from kernelweave.geometry.protocol import Restricts
+from kernelweave.geometry.base import SupportsWorkingSet
 from kernelweave.gram.protocol import Subsets
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.newton import Newton
@@ -56,13 +56,13 @@ class ColumnGeneration(Solver):
 
     """
 
-    needs: ClassVar[type] = Restricts
+    needs: ClassVar[type] = SupportsWorkingSet
     holds_all: ClassVar[bool] = False
     default_max_iter: ClassVar[int] = 500
 
     def walk(self, walk: Walk, eta: Vector) -> str | None:
         problem, geometry = walk.problem, walk.problem.geometry
-        assert isinstance(geometry, Restricts)
+        assert isinstance(geometry, SupportsWorkingSet)
         if not isinstance(problem.bank, Subsets):
             raise IncompatiblePartsError(
                 f"ColumnGeneration takes kernels out of their storage one by one, which "
@@ -74,7 +74,7 @@ class ColumnGeneration(Solver):
         h = point.h
         working = np.flatnonzero(eta) if np.count_nonzero(eta) < n_kernels else np.array([], dtype=np.intp)
         while not walk.finished:
-            working = _grown(working, h, BATCH + geometry.fewest(n_kernels))
+            working = _grown(working, h, BATCH + geometry.min_active(n_kernels))
             bank = problem.bank.subset(working)
             start = point.eta[working]
             solver = Newton(tol=_tolerance(walk), max_iter=walk.left)

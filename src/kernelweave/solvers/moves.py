@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from kernelweave._typing import Indices, Vector
-from kernelweave.geometry.protocol import Scales
 
 # Rounds of choosing what stays behind, and the multiple it stays at.
 ROUNDS = 3
@@ -17,7 +18,7 @@ GIVEN_UP = 0.3
 NONE = 1e-100
 
 
-def mostly(geometry: Scales, before: Vector, after: Vector, off: float) -> Vector:
+def mostly(geometry: Any, before: Vector, after: Vector, off: float) -> Vector:
     """Return weights near ``after`` that are one multiple of ``before`` for many kernels.
 
     Before they are scaled into the set, they are off by at most ``off`` times |after|, in Euclidean length,
@@ -38,7 +39,7 @@ def mostly(geometry: Scales, before: Vector, after: Vector, off: float) -> Vecto
         keep = float(start[behind] @ end[behind]) / size  # the best for them
     near = after.copy()
     near[used[behind]] = keep * start[behind]
-    return geometry.scaled(near)
+    return np.asarray(geometry.scaled(near))
 
 
 def _smallest(parts: Vector, total: float) -> Indices:

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry.fenchel import fenchel_young_gap
-from kernelweave.geometry.protocol import Models, Polyhedral, Reweights, WeightGeometry
+from kernelweave.geometry.base import Geometry, Polyhedral, fenchel_young_gap
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.block import block_norms
 from kernelweave.solvers.cutting_plane import CuttingPlane
@@ -76,14 +75,12 @@ class Newton(Solver):
 
     """
 
-    needs: ClassVar[type] = Models
     uses_images: ClassVar[bool] = True
     starts_early: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 200
 
     def walk(self, walk: Walk, eta: Vector) -> str | None:
         geometry = walk.problem.geometry
-        assert isinstance(geometry, Models)
         point = walk.visit(eta)
         damping, failures, idle, stuck, stride = 0.0, 0, 0, 0, 1.0
         leaps, doubted, steps = False, False, 0
@@ -139,7 +136,7 @@ def _steepness(H: Matrix, point: Point) -> float:
     return float(point.eta @ H @ point.eta) / max(float(point.eta @ point.h), TINY)
 
 
-def _straightened(H: Matrix, point: Point, geometry: WeightGeometry) -> Matrix:
+def _straightened(H: Matrix, point: Point, geometry: Geometry) -> Matrix:
     r"""Take the curvature along the ray of eta out of H while the optimum is far.
 
     Where all margins are hard the machine's value f is homogeneous of degree -1 in eta: like 1/x, towards
@@ -155,7 +152,7 @@ def _straightened(H: Matrix, point: Point, geometry: WeightGeometry) -> Matrix:
     return np.asarray(H - STRAIGHT * degree / curve * np.outer(bent, bent))
 
 
-def _minimiser(point: Point, H: Matrix, geometry: Models, seen: float) -> Vector:
+def _minimiser(point: Point, H: Matrix, geometry: Geometry, seen: float) -> Vector:
     """Return the weights x that a model with energies h_m / (1 + u_m)², u = H(x - eta) / 2h, leads to.
 
     They have the value and the slope of the true ones at eta, and are the true ones where a kernel of rank
@@ -233,7 +230,5 @@ def _search(walk: Walk, point: Point, target: Vector, stride: float) -> tuple[Po
 def _escape(walk: Walk, point: Point) -> Point:
     """Take the closed-form step, which never raises the objective, mixed with the best answer to h."""
     geometry = walk.problem.geometry
-    if not isinstance(geometry, Reweights):
-        return point
     mixed = 0.99 * point.eta + 0.01 * geometry.maximizer(point.h)
     return walk.visit(geometry.reweight(block_norms(mixed, point.h)))

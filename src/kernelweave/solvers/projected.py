@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.geometry.protocol import Projects
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import Walk
 from kernelweave.solvers.result import Point
@@ -45,7 +44,6 @@ class ProjectedGradient(Solver):
 
     """
 
-    needs: ClassVar[type] = Projects
     default_max_iter: ClassVar[int] = 2000
 
     def walk(self, walk: Walk, eta: Vector) -> str | None:
@@ -65,7 +63,6 @@ class ProjectedGradient(Solver):
 
 def _descend(walk: Walk, point: Point, step: float) -> Point | None:
     geometry = walk.problem.geometry
-    assert isinstance(geometry, Projects)
     for _ in range(TRIES):
         eta = geometry.prox(point.eta + step * point.h, step)
         move = eta - point.eta

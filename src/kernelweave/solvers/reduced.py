@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.geometry.protocol import Reduces
+from kernelweave.geometry.base import ReducedDirection
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import Walk
 from kernelweave.solvers.result import Point
@@ -45,12 +45,12 @@ class ReducedGradient(Solver):
 
     """
 
-    needs: ClassVar[type] = Reduces
+    needs: ClassVar[type] = ReducedDirection
     default_max_iter: ClassVar[int] = 2000
 
     def walk(self, walk: Walk, eta: Vector) -> str | None:
         geometry = walk.problem.geometry
-        assert isinstance(geometry, Reduces)
+        assert isinstance(geometry, ReducedDirection)
         point = walk.visit(eta)
         while not walk.finished:
             direction = geometry.reduced_direction(point.eta, -point.h)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Vector
 from kernelweave.errors import IndefiniteKernelError
-from kernelweave.geometry.protocol import WeightGeometry
+from kernelweave.geometry.base import Geometry
 from kernelweave.gram.protocol import Samples
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import LOOSEST, Problem, Progress
@@ -73,7 +73,7 @@ def guess(p: Problem, solver: Solver, size: int, progress: Progress | None = Non
     return Sample(part, found.eta, found.machine.coef, known)
 
 
-def _is_a_point(geometry: WeightGeometry, n_kernels: int) -> bool:
+def _is_a_point(geometry: Geometry, n_kernels: int) -> bool:
     """Return whether the best weights are the same whatever the energies."""
     energies = np.arange(1.0, n_kernels + 1.0)
     return np.array_equal(geometry.maximizer(energies), geometry.start(n_kernels))
