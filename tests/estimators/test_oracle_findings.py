@@ -13,7 +13,7 @@ from kernelweave import (
     SemiSupervisedMKLClassifier,
 )
 from kernelweave.kernels import Gaussian
-from kernelweave.privileged.svm_2k_problem import Prices, solve_two_views
+from kernelweave.privileged.svm_2k_problem import SVM2KPrices, solve_two_views
 from kernelweave.solvers import Pegasos
 
 
@@ -54,7 +54,7 @@ def test_two_views_whose_prices_differ_by_orders_of_magnitude_are_solved(C, C_b,
     views = rng.normal(size=(n, 4)), rng.normal(size=(n, 3))
     y = np.where(views[0][:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
     Ks = [np.exp(-0.1 * ((X[:, None] - X[None]) ** 2).sum(axis=2)) for X in views]
-    prices = Prices(np.full(n, C), np.full(n, C_b), np.full(n, D), epsilon)
+    prices = SVM2KPrices(np.full(n, C), np.full(n, C_b), np.full(n, D), epsilon)
     machine = solve_two_views(*Ks, y, prices, tol=1e-6)
 
     u, b = [cp.Variable(n) for _ in Ks], cp.Variable(2)
