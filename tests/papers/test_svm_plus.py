@@ -15,7 +15,7 @@ METHODS = ["interior", "smo"]
 
 
 def privileged_problem(seed, n=50, M=3, L=3):
-    """Kernels of noisy features, and of cleaner ones only a teacher sees."""
+    """Kernels of noisy features, and of cleaner ones for training only."""
     rng = np.random.default_rng([seed, 9])
     clean = rng.standard_normal((n, 4))
     noisy = clean + 0.7 * rng.standard_normal((n, 4))
@@ -50,14 +50,14 @@ def test_the_certificate_encloses_the_conic_optimum(C, lam, star, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_bounds_hold_however_early_the_machine_stops(method):
+def test_bounds_hold_however_early_it_stops(method):
     Ks, stars, y = privileged_problem(1)
     optimum = svm_plus_optimum(Ks[:1], stars[:1], y, 1.0, 0.1)
     gaps = []
     for tol in (0.5, 1e-1, 1e-2, 1e-3):
-        machine = SVMPlus(C=1.0, method=method).solve(np.array([Ks[0], stars[0] / 0.1]), y, tol=tol)
-        assert machine.dual <= optimum <= machine.primal
-        gaps.append(machine.relative_gap)
+        solution = SVMPlus(C=1.0, method=method).solve(np.array([Ks[0], stars[0] / 0.1]), y, tol=tol)
+        assert solution.dual <= optimum <= solution.primal
+        gaps.append(solution.relative_gap)
     assert gaps[0] > gaps[-1]
 
 
@@ -122,7 +122,7 @@ def test_without_privileged_features_it_is_the_svm():
 
 
 @pytest.mark.parametrize("limit", ["lam", "zero", "constant"])
-def test_a_teacher_who_says_nothing_gives_the_max_hinge_machine(limit):
+def test_constant_privileged_features_give_the_max_hinge_svm(limit):
     """min ||w||^2/2 + nC max_i hinge_i: alpha >= 0 with sum at most nC, and not the C-SVC."""
     import cvxpy as cp
 
@@ -149,14 +149,14 @@ def test_free_slacks_give_the_svm():
 
 @pytest.mark.parametrize("lam", [0.01, 1.0])
 def test_it_is_a_weighted_svm_once_the_slacks_are_known(lam):
-    """At the optimum the machine is the C-SVC with C_i = alpha_i + beta_i."""
+    """At the optimum it is the C-SVC with C_i = alpha_i + beta_i."""
     Ks, stars, y = privileged_problem(8)
     kernels = np.array([Ks[0], stars[1] / lam])
-    machine = SVMPlus(C=1.0).solve(kernels, y, tol=1e-9)
-    caps = machine.coef[:, 1] + 1.0
+    solution = SVMPlus(C=1.0).solve(kernels, y, tol=1e-9)
+    caps = solution.coef[:, 1] + 1.0
     assert np.ptp(caps) > 0.1
     svc = SVC(C=1.0, kernel="precomputed", tol=1e-10).fit(Ks[0], y, sample_weight=np.maximum(caps, 1e-12))
-    ours = Ks[0] @ machine.coef[:, 0] + machine.intercept
+    ours = Ks[0] @ solution.coef[:, 0] + solution.intercept
     np.testing.assert_allclose(ours, svc.decision_function(Ks[0]), atol=2e-3)
 
 

@@ -6,9 +6,9 @@ Newton's method in the kernel weights minimises, over the set of a geometry, the
 
 Three methods do that. `minimise_model` hands every set with a smooth description to the interior point, which
 needs ten to thirty linear systems however collinear the kernels are. `capped_simplex_step` is exact on the
-simplex and its capped relatives: it solves for the free weights alone, and asks the interior point only where
-it does not know which weights are free. `proximal_steps` needs nothing but the proximal map, and serves all
-other sets.
+simplex and its capped relatives: it solves for the free weights alone, and takes the interior point only
+where the weights it starts from do not lead to the free ones. `proximal_steps` needs nothing but the proximal
+map, and serves all other sets.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def _inside(upper: Vector) -> Vector:
 def _exchange(A: Matrix, b: Vector, upper: Vector, state: NDArray[np.int_]) -> Vector | None:
     """Return argmin of x'Ax/2 - b'x over {0 <= x <= upper, sum x = 1}; None where the sets lead nowhere.
 
-    ``state`` says which weights sit at zero (-1), are free (0) and sit at their upper bound (1).
+    ``state`` is -1 for weights at zero, 0 for free ones and 1 for those at their upper bound.
 
     Notes
     -----
@@ -246,7 +246,7 @@ def _exchange(A: Matrix, b: Vector, upper: Vector, state: NDArray[np.int_]) -> V
 
 
 class Proximable(Protocol):
-    """What accelerated proximal steps ask of a set."""
+    """What accelerated proximal steps need of a set."""
 
     def value(self, eta: Vector) -> float: ...
     def conjugate(self, h: Vector) -> float: ...

@@ -1,4 +1,4 @@
-"""What a geometry is: a convex set of kernel weights, with a penalty on it, and what solvers ask of it."""
+"""What a geometry is: a convex set of kernel weights, with a penalty on it, and what solvers need of it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Geometry(Part, ABC):
         return eta.copy() if minimises_model(self, eta, eta, h, H) else self._minimise_model(eta, h, H)
 
     def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        """Return the minimiser of a model that eta does not minimise; for sets that know a shorter way."""
+        """Return the minimiser of a model that eta does not minimise; for sets with a shorter way."""
         return proximal_steps(self, eta, h, H)
 
     def check(self, n_kernels: int) -> None:

@@ -115,7 +115,7 @@ class LpBall(Geometry):
         return self.scaled((norms / top) ** (2.0 / (self.p + 1.0)))
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        if self.p == np.inf:  # energies are never negative, whatever the model says far from eta
+        if self.p == np.inf:  # energies are never negative, whatever the model is far from eta
             return self.start(len(h))
         return super().model_step(eta, h, H)
 

@@ -48,7 +48,7 @@ class Point(Geometry):
     def maximizer(self, h: Vector) -> Vector:
         return self.start(len(h))
 
-    def start(self, n_kernels: int) -> Vector:  # noqa: ARG002 - the point knows its length
+    def start(self, n_kernels: int) -> Vector:  # noqa: ARG002 - the length is that of the weights
         return self._eta.copy()
 
     def project(self, z: Vector) -> Vector:

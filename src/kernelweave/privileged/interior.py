@@ -27,7 +27,7 @@ S = TypeVar("S", bound=HasGap)
 
 @dataclass
 class StoppingRule(Generic[S]):
-    """Keeps the best solution so far; an interior point stops at ``tol``, or where rounding ends its progress.
+    """Keeps the best solution so far; stops an interior point at ``tol``, or where progress ends.
 
     Parameters
     ----------

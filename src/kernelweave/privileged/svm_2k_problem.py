@@ -1,4 +1,4 @@
-"""The mathematics of SVM-2K: two support vector machines, one per view, that must not disagree much."""
+"""The mathematics of SVM-2K: its dual by interior point, and two bounds of the optimum at every step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SVM2KSolution:
 
 @dataclass(frozen=True)
 class SVM2KPrices:
-    """What each sample pays for missing either margin by one, and for views that differ by one more than ε."""
+    """What each sample pays per unit of missing either margin, and of views that differ by more than ε."""
 
     margin_a: Vector
     margin_b: Vector
@@ -138,7 +138,7 @@ class SVM2KDual:
         return x
 
     def solutions(self, at: InteriorIterate) -> Iterator[SVM2KSolution]:
-        """Return the solutions near an iterate: with variables on their way to a bound put there, and without."""
+        """Return solutions near an iterate: with variables on their way to a bound put there, and without."""
         # Of a product that vanishes, the factor that does.
         typical = float(self.upper.mean())
         rounded = np.where(at.x > typical * at.low, at.x, 0.0)
@@ -191,11 +191,10 @@ class SVM2KDual:
 
     def _loss(self, f: Matrix, intercept: Vector) -> float:
         a, b = (f + intercept).T
-        p = self.prices
-        margins = p.margin_a @ np.maximum(0.0, 1.0 - self.y * a) + p.margin_b @ np.maximum(
-            0.0, 1.0 - self.y * b
-        )
-        return float(margins + p.disagreement @ np.maximum(0.0, np.abs(a - b) - p.epsilon))
+        first = self.prices.margin_a @ np.maximum(0.0, 1.0 - self.y * a)
+        second = self.prices.margin_b @ np.maximum(0.0, 1.0 - self.y * b)
+        apart = np.maximum(0.0, np.abs(a - b) - self.prices.epsilon)
+        return float(first + second + self.prices.disagreement @ apart)
 
 
 def solve_two_views(

@@ -41,7 +41,7 @@ class SVMPlusClassifier(KernelClassifier):
     .. math:: \min \tfrac12\|w\|^2 + \tfrac\lambda2\|w^*\|^2 + \sum_i C_i\,\xi_i \quad\text{s.t.}\quad
        y_i(\langle w, x_i\rangle + b) \ge 1 - \xi_i,\; \xi_i = \langle w^*, z_i\rangle + \rho \ge 0
 
-    The privileged features z exist at training time only: they say how hard each training sample is.
+    The privileged features z exist at training time only: they describe how hard each training sample is.
 
     Parameters
     ----------

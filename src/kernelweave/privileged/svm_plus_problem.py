@@ -13,7 +13,7 @@ from kernelweave.learners.machine import Machine, reduced_hessian
 
 @dataclass(frozen=True)
 class SVMPlusTerms:
-    """Per sample its label y, the price C of its slack, and whether privileged features explain that slack."""
+    """Per sample its label y, the price C of its slack, and whether privileged features explain the slack."""
 
     y: Vector
     C: Vector

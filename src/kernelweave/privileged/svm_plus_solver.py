@@ -93,13 +93,12 @@ class SVMPlus(Part):
     ) -> SVMPlusSolution:
         terms = self._terms(y, weight)
         used = np.flatnonzero(terms.C > 0.0)
-        if used.size < terms.C.size:  # neither the margin nor the slack of the others is asked for
+        if used.size < terms.C.size:  # the others have neither margins nor slacks to pay for
             inside = np.ix_(used, used)
             part = SVMPlusTerms(terms.y[used], terms.C[used], terms.has_privileged[used])
             start = None if warm is None else warm[used]
-            solution = _with_all_samples(
-                self._solve(K[0][inside], K[1][inside], part, start, tol), terms, used
-            )
+            solution = self._solve(K[0][inside], K[1][inside], part, start, tol)
+            solution = _with_all_samples(solution, terms, used)
         else:
             solution = self._solve(K[0], K[1], terms, warm, tol)
         return replace(solution, n_decision=self.n_decision)
@@ -232,7 +231,7 @@ class SVMPlusDual:
         return Linearisation(gradient, self.A @ x - self.total, self.A, self._factorise)
 
     def solutions(self, at: InteriorIterate) -> Iterator[SVMPlusSolution]:
-        """Return the solutions near an iterate: with variables on their way to a bound put there, and without."""
+        """Return solutions near an iterate: with variables on their way to a bound put there, and without."""
         terms, alpha, beta = self.terms, at.x[: self.n], at.x[self.n :]
         typical = float(terms.C.mean())
         # Of a product that vanishes, the factor that does.

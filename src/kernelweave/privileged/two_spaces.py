@@ -19,8 +19,8 @@ from kernelweave.gram.protocol import GramStack
 class TwoSpaces:
     """Kernels K_1 .. K_M, then K*_1/λ .. K*_L/λ, on coefficients with the columns v and e.
 
-    ``rows`` are the samples with privileged features, in order. A combination is one array (2, n, n): K(η) and
-    K*(ν)/λ, with zeros for samples without privileged features.
+    ``rows`` are the samples with privileged features, in order. A combination is one array (2, n, n): K(η)
+    and K*(ν)/λ, with zeros for samples without privileged features.
     """
 
     decision: GramStack = field(repr=False)
@@ -91,7 +91,7 @@ class TwoSpaces:
 
 @dataclass(frozen=True)
 class BothGeometries(Geometry):
-    r"""Ω(η) + Ω*(ν) of the decision weights η, the first ``n_decision`` entries, and the privileged weights ν.
+    r"""Ω(η) + Ω*(ν) of the decision weights η, the first ``n_decision``, and the privileged weights ν.
 
     Everything a solver asks for falls into the two parts but the quadratic model, whose curvature couples
     them: an α moves both energies.
