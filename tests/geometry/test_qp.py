@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from kernelweave.geometry import BoxSimplex, ElasticNetBall, Geometry, PowerSimplex, RidgeSimplex, Simplex
+from kernelweave.geometry import (
+    BoxSimplex,
+    ElasticNetBall,
+    Geometry,
+    LpBall,
+    PowerSimplex,
+    RidgeSimplex,
+    Simplex,
+    _qp,
+)
 from kernelweave.geometry._qp import capped_simplex_step_at_most, minimise_model
 from kernelweave.geometry.interior_point import Linearisation, interior_point
 
@@ -197,6 +206,25 @@ def test_the_interior_point_names_the_weights_at_their_bounds(cap, rng):
     assert np.all(cap - found.x[found.at_upper] <= 1e-9)
     assert np.all(slopes[found.at_upper] >= level - 1e-7)
     assert found.x.sum() == pytest.approx(1.0, abs=1e-9)
+
+
+def test_the_interior_point_meets_its_equations_before_it_comes_near_its_bounds(monkeypatch, rng):
+    ratios = []
+
+    def watched(program, x, multipliers, finished):
+        def finished_and_noted(at):
+            ratios.append(at.error / at.gap)
+            return finished(at)
+
+        return interior_point(program, x, multipliers, finished_and_noted)
+
+    monkeypatch.setattr(_qp, "interior_point", watched)
+    for n in (10, 40):
+        root = 1.0 + 0.3 * rng.normal(size=(n // 2, n))
+        H, ball = root.T @ root, LpBall(50.0)  # a norm that bends sharply
+        ball.model_step(ball.start(n), rng.uniform(0.2, 1.0, n) * H.max(), H)
+    assert len(ratios) > 20
+    assert max(ratios) <= 100.0
 
 
 @pytest.mark.parametrize("cap", [0.05, 0.15, 1.0])
