@@ -114,6 +114,8 @@ def _predict_and_correct(
 ) -> bool:
     """Move the iterate by one step; return False where it would not move."""
     x, low, high, A = at.x, at.low, at.high, local.jacobian
+    # With the bounds' multipliers eliminated, a Newton step solves [P + diag(theta), A'; A, 0] (dx, dm) =
+    # (right, -residual); its Schur complement has one row per equation.
     solve = local.factorise(low / x + high / room)
     sensitivity = solve(np.ascontiguousarray(A.T)) if len(A) else A.T
     solve_schur = cholesky(A @ sensitivity) if len(A) else None
@@ -135,17 +137,19 @@ def _predict_and_correct(
             worst = max(worst, float((dx / room).max()), float((-dhigh[bounded] / high[bounded]).max()))
         return 1.0 / worst
 
+    # 1. Predict: how far does a step that aims at products of zero get?
     nothing = np.zeros_like(x)
     dx, _, dlow, dhigh = direction(nothing, nothing)
     t = min(1.0, longest(dx, dlow, dhigh))
     ahead = (x + t * dx) @ (low + t * dlow) + (room - t * dx)[bounded] @ (high + t * dhigh)[bounded]
     reduction = min(max(float(ahead) / at.gap, 0.0), 1.0)
+    # 2. Correct: aim at equal products, and take out what the predictor's step leaves in them.
     centring = min(1.0, max(reduction**3, 0.1 * at.error / at.gap))
     target = centring * at.gap / (x.size + np.count_nonzero(bounded))
     dx, dm, dlow, dhigh = direction(target - dx * dlow, np.where(bounded, target + dx * dhigh, 0.0))
-    # Short of the boundary, but boldly where the predictor got nearly all the way.
+    # 3. Stop short of the boundary, but only just where the predictor got nearly all the way.
     t = min(1.0, (0.999 if reduction < 1e-2 else 0.95) * longest(dx, dlow, dhigh))
-    if not t > 1e-10:  # nor where it is NaN
+    if t <= 1e-10 or not np.isfinite([dx, dlow, dhigh]).all():
         return False
     at.x = np.maximum(x + t * dx, TINY)
     at.multipliers = at.multipliers + t * dm
