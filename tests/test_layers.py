@@ -37,8 +37,7 @@ MAY_IMPORT = {
 }
 # What solvers may know of other layers: protocols, functions of these alone, and a learner's plain result.
 PROTOCOLS = {
-    "kernelweave.geometry.fenchel",
-    "kernelweave.geometry.protocol",
+    "kernelweave.geometry.base",
     "kernelweave.gram.protocol",
     "kernelweave.gram.sums",
     "kernelweave.learners.protocol",

@@ -13,7 +13,6 @@
 #include "smo_plus.hpp"
 #include "arrays.hpp"
 
-void bind_capped(nb::module_& m);
 void bind_matrices(nb::module_& m);
 void bind_multiclass(nb::module_& m);
 
@@ -340,7 +339,6 @@ NB_MODULE(_core, m) {
           nb::arg("b").noconvert());
     bind<float>(m);
     bind<double>(m);
-    bind_capped(m);
     bind_matrices(m);
     bind_multiclass(m);
 }

@@ -162,22 +162,3 @@ def project_pairs(
     a: NDArray[Any],
     b: NDArray[Any],
 ) -> int: ...
-def stationary(
-    A: NDArray[Any],
-    b: NDArray[Any],
-    cap: float,
-    state: NDArray[Any],
-    x: NDArray[Any],
-    surplus: NDArray[Any],
-) -> bool: ...
-def exchange(
-    A: NDArray[Any],
-    b: NDArray[Any],
-    cap: float,
-    state: NDArray[Any],
-    x: NDArray[Any],
-    noise: float,
-    most: int,
-    max_rounds: int,
-    patience: int,
-) -> int: ...

@@ -17,15 +17,11 @@ from kernelweave.geometry import (
     Geometry,
     GroupBox,
     LpBall,
-    Models,
     Point,
     PowerSimplex,
-    Projects,
-    Reweights,
     RidgeSimplex,
     Simplex,
     Uniform,
-    WeightGeometry,
     fenchel_young_gap,
 )
 
@@ -43,7 +39,7 @@ def subclasses(cls):
 
 
 def test_every_geometry_has_a_row():
-    ours = {cls for cls in subclasses(Geometry) if cls.__module__.startswith("kernelweave.")}
+    ours = {cls for cls in subclasses(Geometry) if cls.__module__.startswith("kernelweave.geometry.")}
     shipped = {cls for cls in ours if not isabstract(cls)}
     exported = {
         value
@@ -51,12 +47,6 @@ def test_every_geometry_has_a_row():
         if isinstance(value := getattr(package, name), type) and issubclass(value, Geometry)
     } - {Geometry}
     assert shipped == exported == {type(case.geometry) for case in CASES}
-
-
-@every_case
-def test_it_speaks_every_protocol(case):
-    for protocol in (WeightGeometry, Projects, Reweights, Models):
-        assert isinstance(case.geometry, protocol)
 
 
 @every_case
@@ -228,16 +218,14 @@ def test_the_model_step_is_that_of_the_conic_solver(case, kind, rng):
 
 @every_case
 @pytest.mark.parametrize("lean", [-0.5, 0.5])
-def test_the_first_guess_at_a_model_step_is_already_near(case, lean, rng):
+def test_the_model_step_is_that_of_the_conic_solver_where_some_energies_are_negative(case, lean, rng):
     geometry = case.geometry
     root, h, eta = rng.normal(size=(9, M)), lean + rng.uniform(0.0, 1.0, M), geometry.start(M)
     if geometry == LpBall(np.inf):  # always the sum of kernels
         return
-    guess = geometry.near_minimiser(eta, h, root.T @ root)
-    if guess is None:  # answered exactly, without a guess
-        return
-    assert case.contains(guess)
-    value = case.penalty(guess) - h @ (guess - eta) + 0.5 * np.sum((root @ (guess - eta)) ** 2)
+    x = geometry.model_step(eta, h, root.T @ root)
+    assert case.contains(x)
+    value = case.penalty(x) - h @ (x - eta) + 0.5 * np.sum((root @ (x - eta)) ** 2)
     assert value == pytest.approx(conic.model_value(case, eta, h, root), rel=1e-6, abs=1e-6)
 
 

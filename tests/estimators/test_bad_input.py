@@ -128,7 +128,7 @@ CASES = {
         r"learner must be a Learner such as Hinge\(C=1.0\); got 'hinge'",
     ),
     "a class for a learner": (lambda: fit(X, learner=Hinge), "got the class Hinge"),
-    "a learner for a geometry": (lambda: fit(X, geometry=Hinge()), "geometry must be a WeightGeometry"),
+    "a learner for a geometry": (lambda: fit(X, geometry=Hinge()), "geometry must be a Geometry"),
     "a word for a solver": (
         lambda: fit(X, solver="newton"),
         r"solver must be a Solver such as Newton\(\); got 'newton'",

@@ -55,6 +55,12 @@ def test_nu_is_the_share_of_kernels_in_use():
     assert np.count_nonzero(BoxSimplex(nu=0.5).maximizer(np.arange(8.0))) == 4
 
 
+def test_the_cap_sets_the_least_number_of_kernels():
+    assert BoxSimplex(theta=0.3).min_active(10) == 4
+    assert BoxSimplex(theta=1.0 / 49.0).min_active(49) == 49
+    assert BoxSimplex(theta=1.0).min_active(10) == Simplex().min_active(10) == 1
+
+
 def test_the_largest_norms_sit_at_the_cap_and_the_rest_share_in_proportion():
     eta = BoxSimplex(theta=0.3).reweight(np.array([1.0, 10.0, 2.0, 20.0, 1.0]))
     np.testing.assert_allclose(eta, [0.1, 0.3, 0.2, 0.3, 0.1], rtol=1e-15)

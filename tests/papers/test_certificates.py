@@ -66,7 +66,7 @@ def subclasses(cls):
 
 
 def test_every_geometry_has_a_row():
-    ours = {c for c in subclasses(Geometry) if c.__module__.startswith("kernelweave.")}
+    ours = {c for c in subclasses(Geometry) if c.__module__.startswith("kernelweave.geometry.")}
     assert {c for c in ours if not isabstract(c)} == {type(geometry) for geometry, _ in GEOMETRIES}
 
 

@@ -1,5 +1,6 @@
 """SVM-2K against a conic solver, and at its limits."""
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from sklearn.svm import SVC
@@ -7,6 +8,7 @@ from tests.reference.privileged import svm_2k_optimum
 from tests.reference.problems import random_problem
 
 from kernelweave import SVM2K
+from kernelweave.privileged.svm_2k_problem import SVM2KPrices, solve_two_views
 
 
 def fit(K_a, K_b, y, **params):
@@ -47,7 +49,7 @@ def test_the_printed_form_without_eta_nonnegative_would_make_epsilon_a_constant(
     assert np.abs(a - b).max() > 0.01
 
 
-def test_without_a_price_on_disagreement_it_is_two_machines():
+def test_without_a_price_on_disagreement_it_is_two_classifiers():
     Ks, y = random_problem(3, n=50, M=4)
     model = fit(Ks[0], Ks[2], y, D=1e-9, C=2.0, tol=1e-7)
     values = model.view_decisions([Ks[0], Ks[2]])
@@ -66,7 +68,7 @@ def test_a_high_price_makes_the_views_agree():
     assert apart[2] < 0.1 * apart[0]
 
 
-def test_the_same_view_twice_is_one_machine():
+def test_the_same_view_twice_is_one_classifier():
     Ks, y = random_problem(5, n=50, M=1)
     twice = fit(Ks[0], Ks[0], y, C=1.0, tol=1e-7)
     svc = SVC(C=1.0, kernel="precomputed", tol=1e-10).fit(Ks[0], y)
@@ -84,3 +86,26 @@ def test_weights_are_repetitions():
     weighted = SVM2K("precomputed", tol=1e-7).fit([Ks[0], Ks[2]], y, sample_weight=weight)
     longer = fit(Ks[0][inside], Ks[2][inside], y[repeated], tol=1e-7)
     assert weighted.objective_ == pytest.approx(longer.objective_, rel=1e-6)
+
+
+@pytest.mark.parametrize(("C", "C_b", "D"), [(1e4, 1.0, 1.0), (1.0, 2e3, 1.0), (1e3, 1.0, 1e3)])
+def test_prices_may_differ_by_orders_of_magnitude(C, C_b, D):
+    rng = np.random.default_rng(0)
+    n, epsilon = 24, 0.1
+    views = rng.normal(size=(n, 4)), rng.normal(size=(n, 3))
+    y = np.where(views[0][:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+    Ks = [np.exp(-0.1 * ((X[:, None] - X[None]) ** 2).sum(axis=2)) for X in views]
+    prices = SVM2KPrices(np.full(n, C), np.full(n, C_b), np.full(n, D), epsilon)
+    solution = solve_two_views(*Ks, y, prices, tol=1e-6)
+
+    u, b = [cp.Variable(n) for _ in Ks], cp.Variable(2)
+    f = [K @ v + b[k] for k, (K, v) in enumerate(zip(Ks, u, strict=True))]
+    roots = [np.linalg.cholesky(K + 1e-12 * np.eye(n)) for K in Ks]
+    norms = sum(0.5 * cp.sum_squares(L.T @ v) for L, v in zip(roots, u, strict=True))
+    losses = C * cp.sum(cp.pos(1 - cp.multiply(y, f[0]))) + C_b * cp.sum(cp.pos(1 - cp.multiply(y, f[1])))
+    apart = D * cp.sum(cp.pos(cp.abs(f[0] - f[1]) - epsilon))
+    scale = 1.0 / max(C, C_b, D)
+    optimum = cp.Problem(cp.Minimize(scale * (norms + losses + apart))).solve(solver=cp.CLARABEL) / scale
+    assert solution.certificate.relative_gap <= 1e-6
+    assert solution.certificate.lower <= optimum * (1 + 1e-5)
+    assert optimum * (1 - 1e-5) <= solution.certificate.upper

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.svm import SVC
+from tests.contracts.perturbed import perturbed
 from tests.reference.conic import conic_optimum
 from tests.reference.privileged import svm_plus_optimum
 from tests.reference.problems import gaussian, random_problem, unit_mean_diagonal
@@ -10,12 +11,13 @@ from tests.reference.problems import gaussian, random_problem, unit_mean_diagona
 from kernelweave import SVMPlusClassifier
 from kernelweave.geometry import BoxSimplex, LpBall, RidgeSimplex, Simplex, Uniform
 from kernelweave.privileged import SVMPlus
+from kernelweave.privileged.svm_plus_problem import SVMPlusTerms, coefficients, evaluate, feasible_dual
 
 METHODS = ["interior", "smo"]
 
 
 def privileged_problem(seed, n=50, M=3, L=3):
-    """Kernels of noisy features, and of cleaner ones only a teacher sees."""
+    """Kernels of noisy features, and of cleaner ones for training only."""
     rng = np.random.default_rng([seed, 9])
     clean = rng.standard_normal((n, 4))
     noisy = clean + 0.7 * rng.standard_normal((n, 4))
@@ -50,14 +52,14 @@ def test_the_certificate_encloses_the_conic_optimum(C, lam, star, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_bounds_hold_however_early_the_machine_stops(method):
+def test_bounds_hold_however_early_it_stops(method):
     Ks, stars, y = privileged_problem(1)
     optimum = svm_plus_optimum(Ks[:1], stars[:1], y, 1.0, 0.1)
     gaps = []
     for tol in (0.5, 1e-1, 1e-2, 1e-3):
-        machine = SVMPlus(C=1.0, method=method).solve(np.array([Ks[0], stars[0] / 0.1]), y, tol=tol)
-        assert machine.dual <= optimum <= machine.primal
-        gaps.append(machine.relative_gap)
+        solution = SVMPlus(C=1.0, method=method).solve(np.array([Ks[0], stars[0] / 0.1]), y, tol=tol)
+        assert solution.dual <= optimum <= solution.primal
+        gaps.append(solution.relative_gap)
     assert gaps[0] > gaps[-1]
 
 
@@ -122,7 +124,7 @@ def test_without_privileged_features_it_is_the_svm():
 
 
 @pytest.mark.parametrize("limit", ["lam", "zero", "constant"])
-def test_a_teacher_who_says_nothing_gives_the_max_hinge_machine(limit):
+def test_constant_privileged_features_give_the_max_hinge_svm(limit):
     """min ||w||^2/2 + nC max_i hinge_i: alpha >= 0 with sum at most nC, and not the C-SVC."""
     import cvxpy as cp
 
@@ -149,14 +151,14 @@ def test_free_slacks_give_the_svm():
 
 @pytest.mark.parametrize("lam", [0.01, 1.0])
 def test_it_is_a_weighted_svm_once_the_slacks_are_known(lam):
-    """At the optimum the machine is the C-SVC with C_i = alpha_i + beta_i."""
+    """At the optimum it is the C-SVC with C_i = alpha_i + beta_i."""
     Ks, stars, y = privileged_problem(8)
     kernels = np.array([Ks[0], stars[1] / lam])
-    machine = SVMPlus(C=1.0).solve(kernels, y, tol=1e-9)
-    caps = machine.coef[:, 1] + 1.0
+    solution = SVMPlus(C=1.0).solve(kernels, y, tol=1e-9)
+    caps = solution.coef[:, 1] + 1.0
     assert np.ptp(caps) > 0.1
     svc = SVC(C=1.0, kernel="precomputed", tol=1e-10).fit(Ks[0], y, sample_weight=np.maximum(caps, 1e-12))
-    ours = Ks[0] @ machine.coef[:, 0] + machine.intercept
+    ours = Ks[0] @ solution.coef[:, 0] + solution.intercept
     np.testing.assert_allclose(ours, svc.decision_function(Ks[0]), atol=2e-3)
 
 
@@ -184,3 +186,41 @@ def test_both_routes_solve_random_problems_alike():
         kernels = np.array([Ks[0], Ks[2] / 0.03])
         a, b = (SVMPlus(C=2.0, method=method).solve(kernels, y, tol=1e-6) for method in METHODS)
         assert max(a.dual, b.dual) <= min(a.primal, b.primal) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_any_feasible_point_bounds_the_optimum(share):
+    """The best intercept and the smallest offset make a primal point of whatever coefficients there are."""
+    Ks, stars, y = privileged_problem(10)
+    rng = np.random.default_rng(10)
+    C, informed = rng.uniform(0.5, 2.0, y.size), rng.permutation(y.size) < share * y.size
+    optimum = svm_plus_optimum(Ks[:1], stars[1:2], y, C, 0.1, corrected=informed)
+    terms = SVMPlusTerms(y, C, informed)
+    for size in (0.0, 0.1, 1.0, 10.0):
+        alpha, beta = feasible_dual(terms, size * rng.exponential(size=y.size), rng.exponential(size=y.size))
+        coef = coefficients(terms, alpha, beta)
+        f, g = Ks[0] @ coef[:, 0], stars[1] @ coef[:, 1] / 0.1
+        solution = evaluate(terms, coef, np.column_stack([f, g]))
+        assert (solution.xi >= -1e-12).all()
+        assert (y * (f + solution.intercept) >= 1.0 - solution.xi - 1e-9).all()
+        assert np.ptp((solution.xi - g)[informed]) <= 1e-9
+        assert solution.primal == pytest.approx(0.5 * (coef[:, 0] @ f + coef[:, 1] @ g) + C @ solution.xi)
+        assert solution.dual <= optimum * (1 + 1e-6)
+        assert solution.primal >= optimum * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3])
+def test_rounding_of_either_kernel_moves_the_primal_by_no_more_than_its_bound(size, rng):
+    Ks, stars, y = privileged_problem(11)
+    kernels = np.array([Ks[0], stars[1] / 0.1])
+    learner = SVMPlus(C=1.0)
+    solution = learner.solve(kernels, y, tol=1e-3)
+    errors = size * np.abs(kernels).max(axis=(1, 2))
+    for space in (0, 1):
+        only = np.where(np.arange(2) == space, errors, 0.0)
+        for K_true in perturbed(kernels[space], size, rng):
+            true = kernels.copy()
+            true[space] = K_true
+            images = np.column_stack([true[0] @ solution.coef[:, 0], true[1] @ solution.coef[:, 1]])
+            moved = learner.measure(images, solution.coef, y).primal
+            assert moved <= solution.primal + solution.rounding(np.ones(2), only)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -14,6 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from kernelweave import SVM2K, KernelBank, SVMPlusClassifier, Views
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian, Linear
+from kernelweave.privileged import svm_2k_problem
+
+BANK = KernelBank([Linear(), Gaussian(width=0.7)])
 
 
 @pytest.fixture
@@ -22,6 +26,13 @@ def data():
     Z = rng.normal(size=(90, 3))
     X = np.column_stack([Z[:, 0] + rng.normal(size=90), rng.normal(size=90)])
     return X, np.where(Z[:, 0] > 0, "yes", "no"), Z
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(50, 2))
+    return X, np.where(np.where(X[:, 0] < 0, X[:, 1] > 0, (X**2).sum(axis=1) > 1.5), "yes", "no")
 
 
 def test_privileged_features_reach_the_last_step_of_a_routed_pipeline(data):
@@ -68,7 +79,7 @@ def test_labels_probabilities_pickles_and_the_learnt_kernel(data):
     np.testing.assert_allclose(f, model.decision_function(X), atol=1e-10)
 
 
-def test_beyond_two_classes_there_is_one_machine_per_class(data):
+def test_beyond_two_classes_there_is_one_classifier_per_class(data):
     X, _, Z = data
     labels = np.digitize(Z[:, 0], [-0.5, 0.5])
     model = SVMPlusClassifier(lam=0.1, n_jobs=2).fit(X, labels, privileged=Z)
@@ -87,7 +98,7 @@ def test_slacks_allow_every_training_sample_its_margin(data):
     assert (margins >= 1.0 - model.slack_[0] - 1e-9).all()
 
 
-def test_frames_and_views_name_what_the_teacher_sees(data):
+def test_frames_and_views_name_the_privileged_columns(data):
     X, y, Z = data
     frame = pd.DataFrame(Z, columns=["a", "b", "c"])
     bank = KernelBank([("ab", Linear()), ("c", Gaussian())], views={"ab": ["a", "b"], "c": ["c"]})
@@ -177,3 +188,56 @@ def test_two_views_mean_two_kernels(data):
         SVM2K(KernelBank([Linear()])).fit(X, y)
     with pytest.raises(ValueError, match="epsilon must be a number of at least 0"):
         SVM2K(epsilon=-0.1).fit(X, y)
+
+
+def test_svm_2k_warns_why_it_stopped(table, monkeypatch):
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 is reached"):
+        SVM2K(BANK, max_iter=2).fit(*table)
+    feasible, calls = svm_2k_problem.SVM2KDual._feasible, []
+
+    def interrupted(self, x):
+        calls.append(x)
+        if len(calls) == 9:
+            raise KeyboardInterrupt
+        return feasible(self, x)
+
+    monkeypatch.setattr(svm_2k_problem.SVM2KDual, "_feasible", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = SVM2K(BANK).fit(*table)
+    assert np.isfinite(model.decision_function(table[0])).all()
+
+
+def test_svm_2k_shows_its_progress(table, capsys):
+    SVM2K(BANK, verbose=2).fit(*table)
+    assert "step" in capsys.readouterr().out
+
+
+def test_privileged_views_may_miss_samples(table):
+    X, y = table
+    Z = np.column_stack([X + 0.1, X**2])
+    Z[::5] = np.nan
+    views = Views({"a": Z[:, :2], "b": Z[:, 2:]})
+    bank = KernelBank([Gaussian(width=1.0)])
+    both = KernelBank.per_view([Linear()])
+    named = SVMPlusClassifier(kernel=bank, privileged_kernel=both).fit(X, y, privileged=views)
+    slices = KernelBank.per_view([Linear()], views={"a": [0, 1], "b": [2, 3]})
+    same = SVMPlusClassifier(kernel=bank, privileged_kernel=slices).fit(X, y, privileged=Z)
+    np.testing.assert_allclose(named.decision_function(X), same.decision_function(X), atol=1e-9)
+    partly = Views({"a": Z[:, :2], "b": np.nan_to_num(Z[:, 2:])})
+    with pytest.raises(ValueError, match=r"10 row.s. of privileged are partly NaN, the first is row 0"):
+        SVMPlusClassifier().fit(X, y, privileged=partly)
+
+
+def test_slacks_are_those_of_their_class(table):
+    X, _ = table
+    labels = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = SVMPlusClassifier(lam=0.1).fit(X, labels, privileged=X**2)
+    signed = np.where(labels == np.arange(3)[:, None], 1.0, -1.0) * model.decision_function(X).T
+    assert (signed >= 1.0 - model.slack_ - 1e-6).all()
+
+
+def test_a_privileged_kernel_is_checked_even_where_it_is_not_used(table):
+    with pytest.raises((TypeError, ValueError), match="privileged_kernel"):
+        SVMPlusClassifier(privileged_kernel="bogus").fit(*table)
+    with pytest.raises(ValueError, match="privileged must be a kernel matrix"):
+        SVMPlusClassifier(privileged_kernel="precomputed").fit(*table, privileged=[])

@@ -186,9 +186,7 @@ def test_the_number_of_rounds_is_checked(Model):
 @pytest.mark.parametrize(("geometry", "what"), [("l2", "'l2'"), (LpBall, "the class LpBall")])
 def test_a_word_for_a_geometry_is_refused(Model, geometry, what):
     bags, y = witness_bags(8)
-    with pytest.raises(
-        TypeError, match=rf"geometry must be a WeightGeometry such as LpBall\(p=2\); got {what}"
-    ):
+    with pytest.raises(TypeError, match=rf"geometry must be a Geometry such as LpBall\(p=2\); got {what}"):
         Model(geometry=geometry).fit(bags, y)
 
 

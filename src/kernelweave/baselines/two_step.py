@@ -22,7 +22,7 @@ from kernelweave.estimators.parameters import check_choice, check_learner, check
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.task import Solved, Start, Task
 from kernelweave.estimators.training import with_defaults
-from kernelweave.geometry import Point, Uniform, WeightGeometry
+from kernelweave.geometry import Geometry, Point, Uniform
 from kernelweave.learners import Hinge
 from kernelweave.solvers import Solver
 
@@ -52,7 +52,7 @@ class BaselineClassifier(MKLClassifier):
         check_choice("multiclass", self.multiclass, ("shared", "per_class"))
 
     @property
-    def _geometry(self) -> WeightGeometry:
+    def _geometry(self) -> Geometry:
         return Uniform()
 
     def _solver(self, n_kernels: int) -> Solver:
@@ -74,7 +74,7 @@ class TwoStepClassifier(BaselineClassifier):
         """Return the kernel weights of every problem of the task."""
 
     @property
-    def _geometry(self) -> WeightGeometry:
+    def _geometry(self) -> Geometry:
         return Uniform() if self._eta is None else Point(self._eta.tolist())
 
     def _solve(

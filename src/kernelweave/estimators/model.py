@@ -34,7 +34,7 @@ from kernelweave.estimators.validation import (
     check_number,
     check_part,
 )
-from kernelweave.geometry import WeightGeometry
+from kernelweave.geometry import Geometry
 from kernelweave.gram import GramStack, StoragePolicy, build_gram_stack
 from kernelweave.solvers import (
     Problem,
@@ -79,7 +79,7 @@ class MKLModel(KernelEstimator):
         check_count("max_iter", self.max_iter, optional=True)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
         check_learner(self._learner, self.learns_from, self.learner_example)
-        check_part("geometry", self._geometry, WeightGeometry, "Simplex()")
+        check_part("geometry", self._geometry, Geometry, "Simplex()")
         check_part("solver", self.part("solver"), Solver, "Newton()")
 
     def _validate(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.geometry import Projects, WeightGeometry
+from kernelweave.geometry import Geometry
 from kernelweave.gram import GramStack, Storage, StoragePolicy, build_gram_stack, exact_gram_stack
 from kernelweave.learners import Learner
 from kernelweave.solvers import Certificate, Problem, Progress, Result, Solver, WarmStart, certify
@@ -116,11 +116,11 @@ def solve_and_certify(
     return replace(result.followed_by(again), evaluation=None), exact
 
 
-def _feasible(start: WarmStart, geometry: WeightGeometry) -> WarmStart | None:
+def _feasible(start: WarmStart, geometry: Geometry) -> WarmStart:
     """Return the start with its weights moved into the set, if they lie outside."""
     if np.isfinite(geometry.value(start.eta)):
         return start
-    return WarmStart(geometry.project(start.eta), start.coef) if isinstance(geometry, Projects) else None
+    return WarmStart(geometry.project(start.eta), start.coef)
 
 
 def with_inner_tol(learner: Learner, tol: float) -> Learner:

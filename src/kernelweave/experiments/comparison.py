@@ -21,7 +21,7 @@ from kernelweave.datasets import load, with_noise_features
 from kernelweave.estimators import MKLClassifier, MKLClassifierCV
 from kernelweave.experiments.experiment import chosen
 from kernelweave.experiments.store import Cell
-from kernelweave.geometry import WeightGeometry
+from kernelweave.geometry import Geometry
 from kernelweave.learners import Hinge
 
 
@@ -29,7 +29,7 @@ from kernelweave.learners import Hinge
 class Method:
     """A geometry, and the parameter of it that is searched beside C."""
 
-    geometry: WeightGeometry
+    geometry: Geometry
     param: str | None = None
     values: tuple[float, ...] | None = None
 

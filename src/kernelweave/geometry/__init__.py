@@ -1,23 +1,25 @@
-"""Geometries: the convex sets, some with a penalty, that kernel weights are learnt in."""
+"""Geometries: the convex sets, some with a penalty, that kernel weights are learnt in.
 
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry
+One file per set. `base` holds what they share: `Geometry`, the abilities only some have, and the
+Fenchel-Young gap, a geometry's share of every certificate. Behind them, `_qp` minimises the quadratic models
+of Newton's method, `_projections` has the closed forms on the simplex, and `_roots` solves equations in one
+unknown.
+"""
+
+from kernelweave.geometry.base import (
+    FEASIBILITY_SLACK,
+    Geometry,
+    Polyhedral,
+    ReducedDirection,
+    SupportsWorkingSet,
+    fenchel_young_gap,
+)
 from kernelweave.geometry.box_simplex import BoxSimplex
 from kernelweave.geometry.elastic_net_ball import ElasticNetBall
-from kernelweave.geometry.fenchel import fenchel_young_gap
 from kernelweave.geometry.group_box import GroupBox
 from kernelweave.geometry.lp_ball import LpBall
 from kernelweave.geometry.point import Point
 from kernelweave.geometry.power_simplex import PowerSimplex
-from kernelweave.geometry.protocol import (
-    Models,
-    Polyhedral,
-    Projects,
-    Reduces,
-    Restricts,
-    Reweights,
-    Scales,
-    WeightGeometry,
-)
 from kernelweave.geometry.ridge_simplex import RidgeSimplex
 from kernelweave.geometry.simplex import Simplex
 from kernelweave.geometry.uniform import Uniform
@@ -29,18 +31,13 @@ __all__ = [
     "Geometry",
     "GroupBox",
     "LpBall",
-    "Models",
     "Point",
     "Polyhedral",
     "PowerSimplex",
-    "Projects",
-    "Reduces",
-    "Restricts",
-    "Reweights",
+    "ReducedDirection",
     "RidgeSimplex",
-    "Scales",
     "Simplex",
+    "SupportsWorkingSet",
     "Uniform",
-    "WeightGeometry",
     "fenchel_young_gap",
 ]

@@ -8,10 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry import _capped, _quadratic
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, even_to_one, is_nonnegative
-
-DEFAULT_NU = 0.5
+from kernelweave.geometry._projections import (
+    capped_conjugate,
+    capped_maximizer,
+    capped_projection,
+    capped_reweight,
+)
+from kernelweave.geometry._qp import capped_simplex_step
+from kernelweave.geometry.base import (
+    FEASIBILITY_SLACK,
+    Geometry,
+    even_to_one,
+    has_unit_sum,
+    is_nonnegative,
+)
 
 
 @dataclass
@@ -58,42 +68,43 @@ class BoxSimplex(Geometry):
     def cap(self, n_kernels: int) -> float:
         """Return the cap for this many kernels, never above 1, exactly 1/M where it rounds to that."""
         even = 1.0 / n_kernels
-        nu = DEFAULT_NU if self.nu is None else self.nu
+        nu = 0.5 if self.nu is None else self.nu
         theta = even / nu if self.theta is None else self.theta
         return even if abs(theta * n_kernels - 1.0) <= FEASIBILITY_SLACK else min(theta, 1.0)
 
     def contains(self, eta: Vector) -> bool:
-        on_simplex = is_nonnegative(eta) and abs(float(eta.sum()) - 1.0) <= FEASIBILITY_SLACK
-        return on_simplex and bool(eta.max() <= self.cap(len(eta)) + FEASIBILITY_SLACK)
+        return (
+            is_nonnegative(eta)
+            and has_unit_sum(eta)
+            and bool(eta.max() <= self.cap(len(eta)) + FEASIBILITY_SLACK)
+        )
 
     def maximizer(self, h: Vector) -> Vector:
-        return _capped.fill(h, self.cap(len(h)))
+        return capped_maximizer(h, self.cap(len(h)))
 
     def conjugate(self, h: Vector) -> float:
-        return _capped.most(h, self.cap(len(h)))
+        return capped_conjugate(h, self.cap(len(h)))
 
     def start(self, n_kernels: int) -> Vector:
         return np.full(n_kernels, 1.0 / n_kernels)
 
     def restricted(self, n_kernels: int) -> BoxSimplex:
-        """Return the geometry of some of ``n_kernels`` kernels while the others stay at zero."""
         return BoxSimplex(theta=self.cap(n_kernels))
 
-    def fewest(self, n_kernels: int) -> int:
-        """Return the least number of kernels in use."""
+    def min_active(self, n_kernels: int) -> int:
         return math.ceil(1.0 / self.cap(n_kernels) - FEASIBILITY_SLACK)
 
     def project(self, z: Vector) -> Vector:
-        return _capped.project(z, self.cap(len(z)))
+        return capped_projection(z, self.cap(len(z)))
 
     def reweight(self, norms: Vector) -> Vector:
-        return _capped.share(norms, self.cap(len(norms)))
+        return capped_reweight(norms, self.cap(len(norms)))
 
     def linear_bounds(self, n_kernels: int) -> list[tuple[float, float]]:
         return [(0.0, self.cap(n_kernels))] * n_kernels
 
-    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        return _quadratic.model_step(eta, h, H, self.cap(len(h)))
+    def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        return capped_simplex_step(eta, h, H, self.cap(len(h)))
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)

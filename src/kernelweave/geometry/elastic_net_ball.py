@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry import _capped, _interior
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
-from kernelweave.geometry._interior import Boundary
+from kernelweave.geometry._projections import capped_maximizer, capped_projection_at_most, capped_reweight
+from kernelweave.geometry._qp import Description, minimise_model
 from kernelweave.geometry._roots import increasing_root, two_power_root
+from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry, is_nonnegative
 from kernelweave.geometry.lp_ball import LpBall
 
 
@@ -59,7 +59,7 @@ class ElasticNetBall(Geometry):
         if top <= 0.0:
             return np.where(h == 0.0, self._even(int(np.count_nonzero(h == 0.0))), 0.0)
         if v == 1.0:
-            return _capped.fill(h, 1.0)
+            return capped_maximizer(h, 1.0)
         g = np.maximum(h / top, 0.0)
         largest = np.sort(g)[::-1]
         multipliers = np.sqrt(np.cumsum(largest**2) / (4.0 * (1.0 - v) + v * v * np.arange(1, len(h) + 1)))
@@ -74,7 +74,7 @@ class ElasticNetBall(Geometry):
         if self._level(positive) <= 1.0:
             return positive
         if v == 1.0:
-            return _capped.project_at_most(z, 1.0)
+            return capped_projection_at_most(z, 1.0)
         below = top - z
 
         # eta = (z - lambda v)_+ / (1 + 2 lambda (1 - v)), with its largest entry x in place of lambda.
@@ -95,7 +95,7 @@ class ElasticNetBall(Geometry):
         if top <= 0.0:
             return self.start(len(norms))
         if v == 1.0:
-            return _capped.share(norms, 1.0)
+            return capped_reweight(norms, 1.0)
         squares = (norms / top) ** 2
         active = squares > 0.0
 
@@ -114,12 +114,18 @@ class ElasticNetBall(Geometry):
         eta[active] = weights(increasing_root(excess, low, high))
         return self._retract(eta)
 
-    def near_minimiser(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+    def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         if self.v in (0.0, 1.0):
             return LpBall(2.0 - self.v).model_step(eta, h, H)
         inside = 0.9 * self.start(len(h))
-        x = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1).x
-        return self.project(x)
+        found = minimise_model(H, h + H @ eta, inside, self._describe, n_constraints=1)
+        x = np.where(found.at_zero, 0.0, found.x)
+        return x if self._level(x) <= 1.0 else self._retract(x)
+
+    def _describe(self, x: Vector, multipliers: Vector) -> Description:
+        slope = self.v + 2.0 * (1.0 - self.v) * x
+        curvature = np.full(len(x), 2.0 * (1.0 - self.v) * multipliers[0])
+        return Description(np.zeros_like(x), np.array([self._level(x) - 1.0]), slope[None, :], curvature)
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)
@@ -130,11 +136,6 @@ class ElasticNetBall(Geometry):
 
     def _level(self, eta: Vector) -> float:
         return float(self.v * eta.sum() + (1.0 - self.v) * (eta @ eta))
-
-    def _describe(self, x: Vector, multipliers: Vector) -> Boundary:
-        slope = self.v + 2.0 * (1.0 - self.v) * x
-        bend = 2.0 * (1.0 - self.v) * multipliers[0] * np.eye(len(x))
-        return Boundary(np.zeros_like(x), np.array([self._level(x) - 1.0]), slope[None, :], bend)
 
     def _even(self, n: int) -> float:
         """Return the weight n equal kernels have on the boundary."""

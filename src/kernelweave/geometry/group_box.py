@@ -8,9 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import Indices, Matrix, Vector
-from kernelweave.geometry import _capped, _group_interior, _quadratic
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, even_to_one, is_nonnegative
-from kernelweave.geometry._proximal import is_solved
+from kernelweave.geometry._projections import (
+    capped_maximizer_at_most,
+    capped_projection_at_most,
+    capped_reweight_at_most,
+)
+from kernelweave.geometry._qp import Description, capped_simplex_step_at_most, minimise_model
+from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry, even_to_one, is_nonnegative
 
 
 @dataclass
@@ -64,7 +68,7 @@ class GroupBox(Geometry):
         lengths = self._lengths(gain)
         # A group without gain moves along its kernels of energy 0, and stays put without those.
         idle = (h == 0.0) & (lengths[self._index(len(h))] == 0.0)
-        return self._directed(np.where(idle, 1.0, gain), _capped.fill_at_most(lengths, self.theta))
+        return self._directed(np.where(idle, 1.0, gain), capped_maximizer_at_most(lengths, self.theta))
 
     def start(self, n_kernels: int) -> Vector:
         ones = np.ones(n_kernels)
@@ -73,22 +77,20 @@ class GroupBox(Geometry):
 
     def project(self, z: Vector) -> Vector:
         positive = np.maximum(z, 0.0)
-        return self._directed(positive, _capped.project_at_most(self._lengths(positive), self.theta))
+        return self._directed(positive, capped_projection_at_most(self._lengths(positive), self.theta))
 
     def reweight(self, norms: Vector) -> Vector:
         direction = (norms / (norms.max() or 1.0)) ** (2.0 / 3.0)
         lengths = self._lengths(direction)
         even = lengths[self._index(len(norms))] == 0.0
-        shares = _capped.share_at_most(lengths**1.5, self.theta)
+        shares = capped_reweight_at_most(lengths**1.5, self.theta)
         return self._directed(np.where(even, 1.0, direction), shares)
 
-    def near_minimiser(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+    def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         n, index = len(h), self._index(len(h))
-        if index.max() + 1 == n and not _capped.has_room(self.theta, n):  # single kernels: a capped simplex
-            x = _quadratic.model_step(eta, h, H, min(self.theta, 1.0))
-            if is_solved(self, x, eta, h, H):
-                return x
-        return self.project(_group_interior.minimise(H, h + H @ eta, index, self.theta))
+        if index.max() + 1 == n:  # single kernels: a capped simplex
+            return capped_simplex_step_at_most(eta, h, H, self.theta)
+        return self.project(_minimise_on_groups(H, h + H @ eta, index, self.theta))
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)
@@ -117,3 +119,50 @@ class GroupBox(Geometry):
         now = self._lengths(direction)
         factors = np.divide(lengths, now, out=np.zeros_like(now), where=now > 0.0)
         return direction * factors[self._index(len(direction))]
+
+
+def _minimise_on_groups(H: Matrix, b: Vector, index: Indices, theta: float) -> Vector:
+    """Return argmin of x'Hx/2 - b'x over {x >= 0, sum_t ||x_t|| <= 1, ||x_t|| <= theta}.
+
+    Notes
+    -----
+    The norm of a group is not smooth at 0, where most groups end. With e_t >= ||x_t|| as a variable the
+    constraint ||x_t||^2 / e_t <= e_t is smooth and convex wherever e_t > 0. The second derivative of its
+    left-hand side along (dx, de) is (2/e_t) ||dx - (x_t/e_t) de||^2.
+
+    """
+    n, n_groups = len(b), int(index.max()) + 1
+    kernels, groups = np.arange(n), np.arange(n_groups)
+    lifted = np.zeros((n + n_groups, n + n_groups))
+    lifted[:n, :n] = H
+
+    def describe(y: Vector, multipliers: Vector) -> Description:
+        x, e = y[:n], y[n:]
+        directions = np.zeros((n_groups, n))
+        directions[index, kernels] = x / e[index]
+        squares = (directions**2).sum(axis=1)  # ||x_t||^2 / e_t^2
+        gradients = np.zeros((n_groups + 1, n + n_groups))
+        gradients[:n_groups, :n] = 2.0 * directions
+        gradients[groups, n + groups] = -squares - 1.0
+        gradients[n_groups, n:] = 1.0
+        curvature = np.zeros_like(lifted)
+        bends = 2.0 * multipliers[:n_groups] / e
+        curvature[kernels, kernels] = bends[index]
+        curvature[n:, :n] = -bends[:, None] * directions
+        curvature[:n, n:] = curvature[n:, :n].T
+        curvature[n + groups, n + groups] = bends * squares
+        constraints = np.append(e * (squares - 1.0), e.sum() - 1.0)
+        return Description(np.zeros_like(y), constraints, gradients, curvature)
+
+    e = np.full(n_groups, 0.8 * min(theta, 1.0 / n_groups))
+    x = 0.9 * (e / np.sqrt(np.bincount(index)))[index]
+    upper = np.append(np.full(n, np.inf), np.full(n_groups, theta if theta < 1.0 else np.inf))
+    found = minimise_model(
+        lifted,
+        np.append(b, np.zeros(n_groups)),
+        np.append(x, e),
+        describe,
+        n_constraints=n_groups + 1,
+        upper=upper,
+    )
+    return np.where(found.at_zero, 0.0, found.x)[:n]

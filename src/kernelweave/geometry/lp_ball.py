@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry import _capped, _interior, _lp_newton, _quadratic
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry, is_nonnegative
-from kernelweave.geometry._interior import Boundary
-from kernelweave.geometry._power import shrink
+from kernelweave.geometry._projections import (
+    capped_maximizer,
+    capped_projection_at_most,
+    capped_reweight,
+    shrink,
+)
+from kernelweave.geometry._qp import Description, capped_simplex_step_at_most, minimise_model
 from kernelweave.geometry._roots import increasing_root
-
-# A weight below this share of the largest counts as zero where powers of weights are taken.
-VANISHING = 1e-150
+from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry, is_nonnegative
 
 
 @dataclass
@@ -56,8 +57,8 @@ class LpBall(Geometry):
         return (np.inf, 4.0, 2.0, 4.0 / 3.0, 1.0)  # those of [Kloft11]
 
     @property
-    def settles_quickly(self) -> bool:
-        return self.p >= 2.0  # the closer to 1, the slower: 7 machines at p = 2, 155 at p = 1
+    def fast_block_update(self) -> bool:
+        return self.p >= 2.0  # the closer to 1, the slower: 7 inner solves at p = 2, 155 at p = 1
 
     def contains(self, eta: Vector) -> bool:
         return is_nonnegative(eta) and _norm(np.maximum(eta, 0.0), self.p) <= 1.0 + FEASIBILITY_SLACK
@@ -73,7 +74,7 @@ class LpBall(Geometry):
         if top <= 0.0:
             return self.scaled(np.where(h == 0.0, 1.0, 0.0))
         if self.p == 1.0:
-            return _capped.fill(h, 1.0)
+            return capped_maximizer(h, 1.0)
         return self.scaled(np.maximum(h / top, 0.0) ** (1.0 / (self.p - 1.0)))
 
     def start(self, n_kernels: int) -> Vector:
@@ -84,12 +85,12 @@ class LpBall(Geometry):
         if _norm(positive, p) <= 1.0:
             return positive
         if p == 1.0:
-            return _capped.project_at_most(z, 1.0)
+            return capped_projection_at_most(z, 1.0)
         if p == 2.0:
             return self.scaled(positive)
         if p == np.inf:
             return np.minimum(positive, 1.0)
-        positive[positive < VANISHING * positive.max()] = 0.0  # their powers would underflow
+        positive[positive < 1e-150 * positive.max()] = 0.0  # their powers would underflow
         w = positive[positive > 0.0]
         power = min(p - 1.0, 1.0)
 
@@ -110,20 +111,33 @@ class LpBall(Geometry):
         if top <= 0.0 or self.p == np.inf:
             return self.start(len(norms))
         if self.p == 1.0:
-            return _capped.share(norms, 1.0)
+            return capped_reweight(norms, 1.0)
         return self.scaled((norms / top) ** (2.0 / (self.p + 1.0)))
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        if self.p == np.inf:  # energies are never negative, whatever the model says far from eta
+        if self.p == np.inf:  # energies are never negative, whatever the model is far from eta
             return self.start(len(h))
         return super().model_step(eta, h, H)
 
-    def near_minimiser(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        matters = (h > 0.0) | (np.diagonal(H) > 0.0)
-        x = np.zeros_like(h)  # zero kernels get nothing
-        if matters.any():
-            x[matters] = self._near_minimiser(eta[matters], h[matters], H[np.ix_(matters, matters)])
+    def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        if self.p == 1.0:
+            return capped_simplex_step_at_most(eta, h, H, 1.0)
+        x = np.zeros_like(h)
+        counts = (h > 0.0) | (np.diagonal(H) > 0.0)  # kernels that are zero get no weight
+        H, b = H[np.ix_(counts, counts)], (h + H @ eta)[counts]
+        # The cap of 1 follows from the norm; it keeps high powers from overflowing on the way.
+        inside = 0.9 * self.start(len(b))
+        found = minimise_model(H, b, inside, self._describe, n_constraints=1, upper=1.0)
+        # Weights of kernels with some energy are small but never zero: e_m ~ x_m^(p-1).
+        nothing = found.at_zero & (b - H @ found.x <= 0.0)
+        x[counts] = np.where(nothing, 0.0, found.x / max(_norm(found.x, self.p), 1.0))
         return x
+
+    def _describe(self, x: Vector, multipliers: Vector) -> Description:
+        slope = x ** (self.p - 1.0)
+        excess = (float(slope @ x) - 1.0) / self.p
+        curvature = (self.p - 1.0) * multipliers[0] * slope / x
+        return Description(np.zeros_like(x), np.array([excess]), slope[None, :], curvature)
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)
@@ -131,31 +145,6 @@ class LpBall(Geometry):
             raise ValueError(
                 f"LpBall needs 1 <= p <= inf, got p={self.p}; p=1 gives the simplex's solutions."
             )
-
-    def _near_minimiser(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        x = self._quick_step(eta, eta, h, H)
-        if x is not None:
-            return x
-        inside = 0.9 * self.start(len(h))
-        # The cap follows from the norm; it keeps high powers from overflowing on the way.
-        near = _interior.minimise(H, h + H @ eta, inside, describe=self._describe, n_constraints=1, cap=1.0)
-        start = self.project(near.x)
-        x = self._quick_step(start, eta, h, H) if self.p > 1.0 else None
-        return start if x is None else x
-
-    def _quick_step(self, start: Vector, eta: Vector, h: Vector, H: Matrix) -> Vector | None:
-        """Return the minimiser if it lies on the sphere and a start leads to it."""
-        if self.p > 1.0:
-            return _lp_newton.model_step(start, eta, h, H, self.p)
-        x = _quadratic.model_step(eta, h, H, 1.0)
-        common = float(x @ (h - H @ (x - eta)))  # the energy of every kernel in use
-        return x if common >= 0.0 else None  # else less than the whole mass is better
-
-    def _describe(self, x: Vector, multipliers: Vector) -> Boundary:
-        slope = x ** (self.p - 1.0)
-        excess = (float(slope @ x) - 1.0) / self.p
-        bend = np.diag((self.p - 1.0) * multipliers[0] * slope / x)
-        return Boundary(np.zeros_like(x), np.array([excess]), slope[None, :], bend)
 
     def scaled(self, eta: Vector) -> Vector:
         return eta / (_norm(eta, self.p) or 1.0)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry
+from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry
 
 
 @dataclass
 class Point(Geometry):
-    r"""The one point eta = weights: the machine is learnt, the kernel is not.
+    r"""The one point eta = weights: the classifier is learnt, the kernel is not.
 
     {eta : eta_m = weights_m}
 
@@ -48,7 +48,7 @@ class Point(Geometry):
     def maximizer(self, h: Vector) -> Vector:
         return self.start(len(h))
 
-    def start(self, n_kernels: int) -> Vector:  # noqa: ARG002 - the point knows its length
+    def start(self, n_kernels: int) -> Vector:  # noqa: ARG002 - the length is that of the weights
         return self._eta.copy()
 
     def project(self, z: Vector) -> Vector:

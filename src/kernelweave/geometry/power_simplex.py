@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry import _interior, _power
-from kernelweave.geometry._interior import Boundary
-from kernelweave.geometry._simplex import SoftSimplex
+from kernelweave.geometry._projections import power_maximizer, power_prox, power_reweight
+from kernelweave.geometry._qp import Description, minimise_model
+from kernelweave.geometry.simplex import PenalisedSimplex
 
 
 @dataclass
-class PowerSimplex(SoftSimplex):
+class PowerSimplex(PenalisedSimplex):
     r"""The simplex with the penalty that is dual to a power of the kernel slacks.
 
     r(eta) = (1/p) (2 / (q theta))^(p-1) sum_m eta_m^p on {eta >= 0, sum_m eta_m = 1}, q = p/(p-1)
@@ -52,33 +52,29 @@ class PowerSimplex(SoftSimplex):
         return self.kappa / self.p * float((np.maximum(eta, 0.0) ** self.p).sum())
 
     def maximizer(self, h: Vector) -> Vector:
-        return _power.maximizer(h, self.kappa, self.p)
+        return power_maximizer(h, self.kappa, self.p)
 
     def prox(self, z: Vector, step: float) -> Vector:
-        return _power.prox(z, step * self.kappa, self.p)
+        return power_prox(z, step * self.kappa, self.p)
 
     def reweight(self, norms: Vector) -> Vector:
-        return _power.reweight(norms, self.kappa, self.p)
+        return power_reweight(norms, self.kappa, self.p)
 
-    def near_minimiser(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        x = _interior.minimise(H, h + H @ eta, self.start(len(h)), describe=self._describe, keep_mass=True).x
-        return np.asarray(x / x.sum())
+    def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        found = minimise_model(H, h + H @ eta, self.start(len(h)), self._describe, unit_sum=True)
+        return np.asarray(found.x / found.x.sum())
+
+    def _describe(self, x: Vector, _multipliers: Vector) -> Description:
+        slope = self.kappa * x ** (self.p - 1.0)
+        return Description(slope, np.zeros(0), np.zeros((0, len(x))), (self.p - 1.0) * slope / x)
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)
         if not 1.0 < self.p < np.inf:
             raise ValueError(f"PowerSimplex needs a finite p > 1, got p={self.p}; for p = 1 use Simplex().")
         log_kappa = (self.p - 1.0) * np.log(2.0 * (self.p - 1.0) / (self.p * self.theta))
-        if abs(log_kappa) > MAX_LOG_KAPPA:
+        if abs(log_kappa) > 200.0:  # leaves room for squares and for energies of any usual scale
             raise ValueError(
                 f"PowerSimplex(theta={self.theta}, p={self.p}) has a penalty beyond floating point; "
                 "take theta closer to 1 or a smaller p."
             )
-
-    def _describe(self, x: Vector, _multipliers: Vector) -> Boundary:
-        n = len(x)
-        slope = self.kappa * x ** (self.p - 1.0)
-        return Boundary(slope, np.zeros(0), np.zeros((0, n)), np.diag((self.p - 1.0) * slope / x))
-
-
-MAX_LOG_KAPPA = 200.0  # leaves room for squares and for energies of any usual scale

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry import _capped, _power, _quadratic
-from kernelweave.geometry._simplex import SoftSimplex
+from kernelweave.geometry._projections import capped_projection, power_reweight
+from kernelweave.geometry._qp import capped_simplex_step
+from kernelweave.geometry.simplex import PenalisedSimplex
 
 
 @dataclass
-class RidgeSimplex(SoftSimplex):
+class RidgeSimplex(PenalisedSimplex):
     r"""The simplex with a squared penalty: weights are drawn towards each other.
 
     r(eta) = ||eta||_2^2 / (2 theta) on {eta >= 0, sum_m eta_m = 1}
@@ -44,13 +45,13 @@ class RidgeSimplex(SoftSimplex):
         return float(eta @ eta) / (2.0 * self.theta)
 
     def maximizer(self, h: Vector) -> Vector:
-        return _capped.project(self.theta * h, 1.0)
+        return capped_projection(self.theta * h, 1.0)
 
     def prox(self, z: Vector, step: float) -> Vector:
-        return _capped.project(z / (1.0 + step / self.theta), 1.0)
+        return capped_projection(z / (1.0 + step / self.theta), 1.0)
 
     def reweight(self, norms: Vector) -> Vector:
-        return _power.reweight(norms, 1.0 / self.theta, 2.0)
+        return power_reweight(norms, 1.0 / self.theta, 2.0)
 
-    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        return _quadratic.model_step(eta, h, H, 1.0, ridge=1.0 / self.theta)
+    def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        return capped_simplex_step(eta, h, H, 1.0, ridge=1.0 / self.theta)

@@ -1,14 +1,56 @@
-"""The simplex: sparse kernel weights."""
+"""The simplex: sparse kernel weights; and what all sets of weights on it share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry import _capped, _quadratic
-from kernelweave.geometry._simplex import OnSimplex
+from kernelweave.geometry._projections import capped_maximizer, capped_projection, capped_reweight
+from kernelweave.geometry._qp import capped_simplex_step
+from kernelweave.geometry.base import Geometry, has_unit_sum, is_nonnegative
+
+
+class OnSimplex(Geometry):
+    """A geometry whose set is {eta >= 0, sum_m eta_m = 1}."""
+
+    def contains(self, eta: Vector) -> bool:
+        return is_nonnegative(eta) and has_unit_sum(eta)
+
+    def start(self, n_kernels: int) -> Vector:
+        return np.full(n_kernels, 1.0 / n_kernels)
+
+    def project(self, z: Vector) -> Vector:
+        return capped_projection(z, 1.0)
+
+    def restricted(self, n_kernels: int) -> Self:  # noqa: ARG002 - it does not depend on M
+        return self
+
+    def min_active(self, n_kernels: int) -> int:  # noqa: ARG002
+        return 1
+
+
+class PenalisedSimplex(OnSimplex):
+    """The simplex with a penalty that falls as ``theta`` grows."""
+
+    theta: float
+
+    @property
+    def tunable(self) -> str:
+        return "theta"
+
+    def grid(self, n_kernels: int) -> tuple[float, ...]:  # noqa: ARG002 - theta does not depend on it
+        return (0.01, 0.1, 1.0, 10.0, 100.0)  # the penalty has no natural scale
+
+    def check(self, n_kernels: int) -> None:
+        super().check(n_kernels)
+        if not 0.0 < self.theta < np.inf:
+            raise ValueError(
+                f"{type(self).__name__} needs a finite theta > 0, got theta={self.theta}; "
+                "for theta = infinity use Simplex()."
+            )
 
 
 @dataclass
@@ -38,10 +80,10 @@ class Simplex(OnSimplex):
         return float(h.max())
 
     def maximizer(self, h: Vector) -> Vector:
-        return _capped.fill(h, 1.0)
+        return capped_maximizer(h, 1.0)
 
     def reweight(self, norms: Vector) -> Vector:
-        return _capped.share(norms, 1.0)
+        return capped_reweight(norms, 1.0)
 
     def linear_bounds(self, n_kernels: int) -> list[tuple[float, float]]:
         return [(0.0, 1.0)] * n_kernels
@@ -55,5 +97,5 @@ class Simplex(OnSimplex):
         direction[pivot] = -direction.sum()
         return direction
 
-    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        return _quadratic.model_step(eta, h, H, 1.0)
+    def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
+        return capped_simplex_step(eta, h, H, 1.0)

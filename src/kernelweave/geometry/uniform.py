@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry._base import FEASIBILITY_SLACK, Geometry
+from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""SVM-2K: one machine per view, held together by a price on their disagreement."""
+"""The estimator of SVM-2K: one classifier per view, and a price on their disagreement."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
 from kernelweave.estimators.training import hold, reason, warn_of_gap
 from kernelweave.kernels import Gaussian, Linear
-from kernelweave.privileged.svm_2k_problem import Prices, TwoViewMachine, solve_two_views
+from kernelweave.privileged.svm_2k_problem import SVM2KPrices, SVM2KSolution, solve_two_views
 from kernelweave.solvers import Progress
 
 
 def two_kernels() -> KernelBank:
-    """Return the default: a linear and a Gaussian kernel of the whole table."""
+    """Return the default: a linear and a Gaussian kernel of all columns."""
     return KernelBank([Linear(), Gaussian()])
 
 
@@ -41,18 +41,18 @@ class SVM2K(KernelClassifier):
     .. math:: \min \tfrac12\|w\|^2 + \tfrac12\|v\|^2 + C_A\sum_i \xi^A_i + C_B\sum_i \xi^B_i + D\sum_i \eta_i,
        \quad |f_A(x_i) - f_B(x_i)| \le \eta_i + \epsilon,\; \eta_i \ge 0
 
-    with the hinge slacks ξ of both machines; it predicts by (f_A + f_B)/2.
+    with the hinge slacks ξ of both classifiers; it predicts by (f_A + f_B)/2.
 
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        Exactly two kernels, one per view; None is a linear and a Gaussian kernel of the whole table.
+        Exactly two kernels, one per view; None is a linear and a Gaussian kernel of all columns.
     C : float, default=1.0
         Price of a margin violation in the first view, C > 0.
     C_b : float or None, default=None
         The same in the second view; None is ``C``.
     D : float, default=1.0
-        Price of a disagreement, D > 0. Small: two separate machines; large: two that say the same.
+        Price of a disagreement, D > 0. Small: two separate classifiers; large: two that agree.
     epsilon : float, default=0.1
         Disagreement that costs nothing, at least 0.
     tol : float, default=1e-4
@@ -130,28 +130,25 @@ class SVM2K(KernelClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn both machines from samples X and their labels y."""
+        """Learn both classifiers from samples X and their labels y."""
         self._check_parameters()
         if self.probability:
             calibrate(self, X, y, sample_weight)
             return self
         forget(self)
-        X = check_input(self, X, reset=True)
-        fitted = as_bank(self.part("bank")).fit(X)
+        fitted = as_bank(self.part("bank")).fit(check_input(self, X, reset=True))
         if len(fitted) != 2:
             names = ", ".join(fitted.names)
             raise ValueError(f"SVM2K takes two kernels, one per view; the bank has {len(fitted)} ({names}).")
         classes, index = encode_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, self.class_weight, classes, index)
-        Y = signs(index, classes.size)
-        solved = self._solve(fitted, Y, weight, classes)
+        solutions = self._solve(fitted, signs(index, classes.size), weight, classes)
         self.classes_ = classes
         self.bank_ = fitted.for_prediction()
         self.kernel_names_ = fitted.names
         self.kernel_weights_ = np.full(2, 0.5)
-        self._keep(solved)
-        self.n_iter_ = max(machine.steps for machine in solved)
-        worst = max(solved, key=lambda machine: machine.certificate.relative_gap)
+        self._set_fitted(solutions)
+        worst = max(solutions, key=lambda solution: solution.relative_gap)
         if worst.stopped != "converged":
             warn_of_gap(worst.certificate, self.tol, reason(worst.stopped, worst.steps))
         return self
@@ -188,7 +185,7 @@ class SVM2K(KernelClassifier):
 
     def _solve(
         self, fitted: FittedKernels, Y: Matrix, weight: Vector, classes: AnyArray
-    ) -> list[TwoViewMachine]:
+    ) -> list[SVM2KSolution]:
         n_jobs = effective_n_jobs(self.n_jobs)
         stack = hold(
             fitted,
@@ -209,26 +206,27 @@ class SVM2K(KernelClassifier):
 
     def _train(
         self, K_a: Matrix, K_b: Matrix, y: Vector, weight: Vector, progress: Progress | None, stop: Event
-    ) -> TwoViewMachine:
+    ) -> SVM2KSolution:
         """Solve one binary problem on the samples that have any weight."""
         used = np.flatnonzero(weight > 0.0)
         C_b = self.C if self.C_b is None else self.C_b
         price = weight[used]
-        prices = Prices(self.C * price, C_b * price, self.D * price, self.epsilon)
+        prices = SVM2KPrices(self.C * price, C_b * price, self.D * price, self.epsilon)
         if used.size < y.size:
             K_a, K_b = K_a[np.ix_(used, used)], K_b[np.ix_(used, used)]
-        machine = solve_two_views(
+        solution = solve_two_views(
             K_a, K_b, y[used], prices, self.tol, self.max_iter, watching(stop, progress)
         )
-        if machine.stopped == "interrupted":
+        if solution.stopped == "interrupted":
             stop.set()
         coef = np.zeros((y.size, 2))
-        coef[used] = machine.coef
-        return replace(machine, coef=coef)
+        coef[used] = solution.coef
+        return replace(solution, coef=coef)
 
-    def _keep(self, machines: list[TwoViewMachine]) -> None:
-        coef = np.array([machine.coef.T for machine in machines])
+    def _set_fitted(self, solutions: list[SVM2KSolution]) -> None:
+        coef = np.array([solution.coef.T for solution in solutions])
         self.support_ = np.flatnonzero(coef.any(axis=(0, 1)))
         self.dual_coef_ = coef[:, :, self.support_]
-        self.intercept_ = np.array([machine.intercept for machine in machines])
-        self._keep_certificates([machine.certificate for machine in machines])
+        self.intercept_ = np.array([solution.intercept for solution in solutions])
+        self.n_iter_ = max(solution.steps for solution in solutions)
+        self._keep_certificates([solution.certificate for solution in solutions])

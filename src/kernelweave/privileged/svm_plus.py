@@ -1,18 +1,20 @@
-"""SVM+: privileged features explain the slacks, and are not needed to predict."""
+"""The estimator of SVM+: privileged features explain the slacks, and are not needed to predict."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from threading import Event
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.utils import _safe_indexing, check_array
 
 from kernelweave._threads import blas_threads
-from kernelweave._typing import AnyArray, Vector
-from kernelweave.bank import KernelBank
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.bank import KernelBank, Views
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.answers import KernelClassifier
 from kernelweave.estimators.base import forget
@@ -23,15 +25,14 @@ from kernelweave.estimators.parameters import check_choice, check_count, check_n
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.targets import encode_labels, sample_weights, signs
 from kernelweave.estimators.training import hold, warn_if_open
-from kernelweave.geometry import Simplex, WeightGeometry
+from kernelweave.geometry import Geometry, Simplex
 from kernelweave.gram.protocol import GramStack
 from kernelweave.kernels import Gaussian, Kernel
-from kernelweave.privileged.inputs import read_privileged
-from kernelweave.privileged.learner import METHODS, SVMPlus
-from kernelweave.privileged.machine import PlusMachine
-from kernelweave.privileged.spaces import TwoSpaces
-from kernelweave.privileged.weights import BothGeometries
+from kernelweave.privileged.svm_plus_problem import SVMPlusSolution
+from kernelweave.privileged.svm_plus_solver import METHODS, SVMPlus
+from kernelweave.privileged.two_spaces import BothGeometries, TwoSpaces
 from kernelweave.solvers import Newton, Problem, Progress, Result
+from kernelweave.views.tables import is_sparse
 
 
 class SVMPlusClassifier(KernelClassifier):
@@ -40,14 +41,14 @@ class SVMPlusClassifier(KernelClassifier):
     .. math:: \min \tfrac12\|w\|^2 + \tfrac\lambda2\|w^*\|^2 + \sum_i C_i\,\xi_i \quad\text{s.t.}\quad
        y_i(\langle w, x_i\rangle + b) \ge 1 - \xi_i,\; \xi_i = \langle w^*, z_i\rangle + \rho \ge 0
 
-    The privileged features z exist at training time only: they say how hard each training sample is.
+    The privileged features z exist at training time only: they describe how hard each training sample is.
 
     Parameters
     ----------
     C : float, default=1.0
         Price of a slack, C > 0; sample i pays C times its weight.
     lam : float, default=1.0
-        Price λ of the correcting function. Large: one slack for all samples (a max-hinge machine, not the
+        Price λ of the correcting function. Large: one slack for all samples (the max-hinge SVM, not the
         C-SVC); small: slacks as free as the privileged kernel allows.
     kernel : kernel, bank, "precomputed" or None, default=None
         The kernel(s) of X; None is ``Gaussian()``. With several, their weights are learnt.
@@ -56,12 +57,12 @@ class SVMPlusClassifier(KernelClassifier):
     geometry, privileged_geometry : geometry or None, default=None
         The sets of the weights in either space; None is ``Simplex()``.
     method : {"auto", "interior", "smo"}, default="auto"
-        How the machine is solved: by interior point, or by pairs, which "auto" takes for many samples. Where
-        some samples have no privileged features it is the interior point in any case.
+        How one SVM+ is solved: by interior point, or by SMO, which "auto" takes for many samples. Where some
+        samples have no privileged features it is the interior point in any case.
     tol : float, default=1e-4
         Relative duality gap to stop at.
     max_iter : int or None, default=None
-        Most machines to solve per problem.
+        Most inner solves per problem.
     class_weight : dict, "balanced" or None, default=None
         Factor on C per class.
     probability : bool, default=False
@@ -78,18 +79,18 @@ class SVMPlusClassifier(KernelClassifier):
     kernel_weights_, privileged_weights_ : weights of the kernels in either space, per class beyond two
     kernel_names_, privileged_names_ : tuple of str
     dual_coef_, support_, intercept_ : coefficients α∘y of the support vectors, one row per binary problem
-    slack_ : array of shape (problems, n); the slack ξ_i the machine allows each training sample
+    slack_ : array of shape (problems, n); the slack ξ_i of each training sample
     certificate_, certificates_, duality_gap_, objective_, n_iter_, history_ : as in `MKLClassifier`
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
     -----
     [Vapnik09; Xu14, Eq. (2.25), (2.26)]; the weights of several kernels in both spaces are what [Xu14]
-    names as future work: gap = the machine's + the Fenchel-Young gaps of both sets of weights.
+    names as future work: gap = that of SVM+ plus the Fenchel-Young gaps of both sets of weights.
     Symbols: paper λ → ``lam``, α∘y → ``dual_coef_``, v'z + ρ → ``slack_``.
     Differs from the paper: rows of NaN mark samples without privileged features; their slacks are their own,
-    as in the C-SVC, and without ``privileged`` the whole machine is the C-SVC. Weights multiply C; a sample
-    of weight 0 is as good as absent. Beyond two classes it is one-vs-rest.
+    as in the C-SVC, and without ``privileged`` it is the C-SVC. Weights multiply C; a sample
+    of weight 0 is ignored. Beyond two classes it is one-vs-rest.
     Before believing a gain, refit with the privileged rows shuffled (`kernelweave.evaluation`).
 
     Examples
@@ -161,25 +162,16 @@ class SVMPlusClassifier(KernelClassifier):
             calibrate(self, X, y, sample_weight, privileged=privileged)
             return self
         forget(self)
-        X = check_input(self, X, reset=True)
-        fitted = as_bank(self.bank).fit(X)
+        fitted = as_bank(self.bank).fit(check_input(self, X, reset=True))
         classes, index = encode_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, self.class_weight, classes, index)
         Y = signs(index, classes.size)
-        n_threads = 1 if Y.shape[1] > 1 else effective_n_jobs(self.n_jobs)
-        decision, spaces, corrected = self._store(fitted, privileged, n_threads)
-        geometry = BothGeometries(self.part("geometry"), self.part("privileged_geometry"), len(fitted))
-        geometry.check(spaces.n_kernels)
-        learner = SVMPlus(self.C, corrected, self.method, n_threads, split=len(fitted))
-        problems = {
-            "weights" if Y.shape[1] == 1 else f"class {label}": Problem(spaces, y, learner, geometry, weight)
-            for label, y in zip(classes, Y.T, strict=False)
-        }
-        results = self._solve(problems)
+        spaces = self._build_grams(fitted, privileged, 1 if Y.shape[1] > 1 else effective_n_jobs(self.n_jobs))
+        results = self._solve(spaces, Y, weight, classes)
         self.classes_ = classes
         self.bank_ = fitted.for_prediction()
         self.kernel_names_ = fitted.names
-        self._keep(results, decision.n_kernels)
+        self._set_fitted(results, len(fitted))
         warn_if_open(results, self.tol)
         return self
 
@@ -191,41 +183,44 @@ class SVMPlusClassifier(KernelClassifier):
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
         check_choice("method", self.method, METHODS)
         for name in ("geometry", "privileged_geometry"):
-            check_part(name, self.part(name), WeightGeometry, "Simplex()")
+            check_part(name, self.part(name), Geometry, "Simplex()")
 
-    def _store(
-        self, fitted: FittedKernels, privileged: Any, n_threads: int
-    ) -> tuple[GramStack, TwoSpaces, AnyArray]:
-        """Store the kernels of both spaces; also tell which samples have privileged features."""
-        n = fitted.n_samples
-        corrected = np.zeros(n, dtype=bool)
+    def _build_grams(self, fitted: FittedKernels, privileged: Any, n_threads: int) -> TwoSpaces:
+        """Store the kernels of both spaces, the second for the samples with privileged features."""
+        decision = self._stored(fitted, n_threads)
         self.privileged_names_: tuple[str, ...] = ()
-        decision = self._held(fitted, n_threads)
         bank = as_kernels("privileged_kernel", self.part("privileged_kernel"))
         if privileged is None:
-            return decision, TwoSpaces(decision, None, np.flatnonzero(corrected), self.lam), corrected
-        rows, places = read_privileged(privileged, n, pairwise=is_precomputed(bank))
-        if not places.size:
-            return decision, TwoSpaces(decision, None, places, self.lam), corrected
-        corrected[places] = True
-        teacher = as_bank(bank).fit(rows)
-        self.privileged_names_ = teacher.names
-        return decision, TwoSpaces(decision, self._held(teacher, n_threads), places, self.lam), corrected
+            return TwoSpaces(decision, None, np.zeros(0, dtype=np.intp), self.lam)
+        features, rows = read_privileged(privileged, fitted.n_samples, pairwise=is_precomputed(bank))
+        if not rows.size:
+            return TwoSpaces(decision, None, rows, self.lam)
+        privileged_fitted = as_bank(bank).fit(features)
+        self.privileged_names_ = privileged_fitted.names
+        return TwoSpaces(decision, self._stored(privileged_fitted, n_threads), rows, self.lam)
 
-    def _held(self, fitted: FittedKernels, n_threads: int) -> GramStack:
+    def _stored(self, fitted: FittedKernels, n_threads: int) -> GramStack:
         return hold(
             fitted,
             centre=False,
             tol=self.tol,
-            dtype="float64",  # the machine's linear algebra needs all digits
+            dtype="float64",  # the interior point needs all digits
             memory_limit=self.memory_limit,
             n_threads=n_threads,
         )
 
-    def _solve(self, problems: dict[str, Problem]) -> list[Result]:
+    def _solve(self, spaces: TwoSpaces, Y: Matrix, weight: Vector, classes: AnyArray) -> list[Result]:
+        """Solve one binary problem per column of Y."""
+        n_decision = spaces.decision.n_kernels
+        geometry = BothGeometries(self.part("geometry"), self.part("privileged_geometry"), n_decision)
+        geometry.check(spaces.n_kernels)
+        has_privileged = np.isin(np.arange(spaces.n_samples), spaces.rows)
+        learner = SVMPlus(self.C, has_privileged, self.method, spaces.n_threads, n_decision)
+        names = ["weights"] if Y.shape[1] == 1 else [f"class {label}" for label in classes]
         with gap_bars(self.verbose) as bar, blas_threads(1):
             jobs = [
-                partial(self._train, problem, bar(title, self.tol)) for title, problem in problems.items()
+                partial(self._train, Problem(spaces, y, learner, geometry, weight), bar(name, self.tol))
+                for y, name in zip(Y.T, names, strict=True)
             ]
             return interruptible(jobs, effective_n_jobs(self.n_jobs))
 
@@ -235,17 +230,16 @@ class SVMPlusClassifier(KernelClassifier):
             stop.set()
         return result
 
-    def _keep(self, results: list[Result], split: int) -> None:
-        """Set the learnt attributes."""
-        machines = [result.machine for result in results]
-        coef = np.array([machine.coef[:, 0] for machine in machines])
+    def _set_fitted(self, results: list[Result], n_decision: int) -> None:
+        solutions = [cast(SVMPlusSolution, result.machine) for result in results]
+        coef = np.array([solution.coef[:, 0] for solution in solutions])
         etas = np.array([result.eta for result in results])
-        self.kernel_weights_ = _single(etas[:, :split])
-        self.privileged_weights_ = _single(etas[:, split:])
+        self.kernel_weights_ = _single(etas[:, :n_decision])
+        self.privileged_weights_ = _single(etas[:, n_decision:])
         self.support_ = np.flatnonzero(coef.any(axis=0))
         self.dual_coef_ = coef[:, self.support_]
-        self.intercept_ = np.array([float(machine.intercept) for machine in machines])
-        self.slack_ = np.array([_slack(machine) for machine in machines])
+        self.intercept_ = np.array([float(solution.intercept) for solution in solutions])
+        self.slack_ = np.array([solution.xi for solution in solutions])
         self._keep_certificates([result.certificate for result in results])
         self.n_iter_ = max(result.n_iter for result in results)
         histories = [list(result.history) for result in results]
@@ -268,6 +262,76 @@ def _single(rows: AnyArray) -> AnyArray:
     return rows[0] if len(rows) == 1 else rows
 
 
-def _slack(machine: Any) -> Vector:
-    assert isinstance(machine, PlusMachine)
-    return machine.xi
+def read_privileged(privileged: Any, n_samples: int, *, pairwise: bool) -> tuple[Any, Indices]:
+    """Return the privileged features, and the samples they belong to: rows of NaN have none.
+
+    ``pairwise``: the features are kernel matrices, whose columns are samples too.
+    """
+    if isinstance(privileged, Views):
+        _check_n_rows(privileged.shape[0], n_samples)
+        rows = _complete_rows(np.hstack([_missing_in_view(privileged[name]) for name in privileged.names]))
+        return (privileged if rows.size == n_samples else privileged[rows]), rows
+    if pairwise:
+        return _read_matrices(privileged, n_samples)
+    table = check_array(
+        privileged,
+        accept_sparse="csr",
+        dtype=np.float64,
+        ensure_all_finite="allow-nan",
+        input_name="privileged",
+    )
+    _check_n_rows(table.shape[0], n_samples)
+    rows = np.arange(n_samples) if is_sparse(table) else _complete_rows(np.isnan(table))
+    features = privileged if hasattr(privileged, "columns") else table  # frames keep their names
+    return (features if rows.size == n_samples else _safe_indexing(features, rows)), rows
+
+
+def _read_matrices(privileged: Any, n_samples: int) -> tuple[AnyArray, Indices]:
+    is_list = isinstance(privileged, list | tuple) and len(privileged) > 0 and np.ndim(privileged[0]) == 2
+    stack = np.stack(privileged, axis=2) if is_list else np.asarray(privileged, dtype=np.float64)
+    if stack.ndim not in (2, 3) or stack.shape[:2] != (n_samples, n_samples):
+        raise ValueError(
+            f"With privileged_kernel='precomputed', privileged must be a kernel matrix of shape "
+            f"({n_samples}, {n_samples}), several as (.., .., L) or a list; got shape {stack.shape}. "
+            "Cross-validation cuts its rows only: there, pass features Z with K* = ZZ' and "
+            "privileged_kernel=Linear()."
+        )
+    known = ~np.isnan(stack.reshape(n_samples, -1)).all(axis=1)
+    rows = _complete_rows(np.isnan(stack[:, known] if known.any() else stack).reshape(n_samples, -1))
+    return stack[np.ix_(rows, rows)], rows
+
+
+def _missing_in_view(view: Any) -> AnyArray:
+    """Return by column which rows miss some values of this view, and which miss all."""
+    if is_sparse(view):
+        return np.zeros((view.shape[0], 1), dtype=bool)
+    unknown = np.isnan(np.asarray(view, dtype=np.float64))
+    return np.column_stack([unknown.any(axis=1), unknown.all(axis=1)])
+
+
+def _complete_rows(missing: AnyArray) -> Indices:
+    """Return the rows without NaN; rows that are only partly NaN are an error."""
+    some = missing.any(axis=1)
+    partly = np.flatnonzero(some & ~missing.all(axis=1))
+    if partly.size:
+        raise ValueError(
+            f"{partly.size} row(s) of privileged are partly NaN, the first is row {partly[0]}: a sample "
+            "without privileged features is a row of NaN only; impute what is missing, or blank the row."
+        )
+    rows = np.flatnonzero(~some)
+    if not rows.size:
+        warnings.warn(
+            "Every row of privileged is NaN: no sample has privileged features, and the slacks are those of "
+            "the C-SVC.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return rows
+
+
+def _check_n_rows(received: int, n_samples: int) -> None:
+    if received != n_samples:
+        raise ValueError(
+            f"X has {n_samples} samples but privileged has {received} rows; they must agree, with NaN rows "
+            "for samples without privileged features."
+        )

@@ -9,7 +9,7 @@ from typing import ClassVar
 from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IncompatiblePartsError
-from kernelweave.geometry.protocol import WeightGeometry
+from kernelweave.geometry.base import Geometry
 from kernelweave.gram.protocol import GramStack
 from kernelweave.learners.protocol import Learner
 from kernelweave.solvers.problem import OuterState, Problem, Progress, Result, WarmStart
@@ -19,11 +19,11 @@ from kernelweave.solvers.problem import OuterState, Problem, Progress, Result, W
 class Solver(Part, ABC):
     """An outer loop over the kernel weights.
 
-    Subclasses declare in ``needs`` the protocol they call on the geometry, and iterate until the certificate
-    is good enough.
+    Subclasses declare in ``needs`` what they call on the geometry beyond `Geometry`, and iterate until the
+    certificate is good enough.
     """
 
-    needs: ClassVar[type] = WeightGeometry
+    needs: ClassVar[type] = Geometry
     uses_curvature: ClassVar[bool] = False
     # False where kernels outside a small working set are read rarely, so that they need not be held.
     holds_all_kernels: ClassVar[bool] = True
@@ -41,7 +41,7 @@ class Solver(Part, ABC):
         bank: GramStack,
         y: AnyArray,
         learner: Learner,
-        geometry: WeightGeometry,
+        geometry: Geometry,
         *,
         weight: Vector | None = None,
         start: WarmStart | None = None,
@@ -68,19 +68,19 @@ class Solver(Part, ABC):
         return state.result(stopped)
 
 
-def accepts(solver: type[Solver] | Solver, geometry: WeightGeometry) -> bool:
+def accepts(solver: type[Solver] | Solver, geometry: Geometry) -> bool:
     """Return whether the geometry has every verb the solver calls."""
     return isinstance(geometry, solver.needs)
 
 
-def require(solver: Solver, geometry: WeightGeometry) -> None:
+def require(solver: Solver, geometry: Geometry) -> None:
     """Raise IncompatiblePartsError, naming what is missing and what would work."""
     if accepts(solver, geometry):
         return
     from kernelweave.solvers import SOLVERS
 
     verbs = sorted(name for name in vars(solver.needs) if not name.startswith("_"))
-    missing = next(verb for verb in verbs if not hasattr(geometry, verb))
+    missing = next((verb for verb in verbs if not hasattr(geometry, verb)), "contains")
     others = ", ".join(s.__name__ for s in SOLVERS if accepts(s, geometry))
     name = type(geometry).__name__
     raise IncompatiblePartsError(

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.geometry.protocol import Reweights
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import OuterState
 
@@ -45,7 +44,6 @@ class BlockDescent(Solver):
 
     """
 
-    needs: ClassVar[type] = Reweights
     # It gives up where this many inner solves leave 99 % of the gap: the slowest that converge leave 80 %.
     patience: ClassVar[int] = 12
 
@@ -53,7 +51,6 @@ class BlockDescent(Solver):
 
     def iterate(self, state: OuterState, eta: Vector) -> str | None:
         geometry = state.problem.geometry
-        assert isinstance(geometry, Reweights)
         if (
             not eta.all()
         ):  # the closed form leaves zeros where they are: mix in a tenth of a start without any

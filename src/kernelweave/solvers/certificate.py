@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.geometry.protocol import WeightGeometry
+from kernelweave.geometry.base import Geometry
 from kernelweave.gram.protocol import GramStack
 from kernelweave.learners.solution import InnerSolution
 
@@ -90,7 +90,7 @@ class DualPoint:
             is_mixture=True,
         )
 
-    def value(self, geometry: WeightGeometry) -> float:
+    def value(self, geometry: Geometry) -> float:
         """Return the lower bound g − Ω*(h) that the point proves."""
         return self.g - geometry.conjugate(self.h)
 
@@ -102,7 +102,7 @@ class LowerBound:
     it. That matters where the coefficients are not unique and no single point closes the gap.
     """
 
-    def __init__(self, geometry: WeightGeometry) -> None:
+    def __init__(self, geometry: Geometry) -> None:
         self._geometry = geometry
         self.point: DualPoint | None = None
         self.value = -np.inf

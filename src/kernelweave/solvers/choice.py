@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelweave.geometry.protocol import Restricts, Reweights, WeightGeometry
+from kernelweave.geometry.base import Geometry, SupportsWorkingSet
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.block_descent import BlockDescent
 from kernelweave.solvers.column_generation import ColumnGeneration
 from kernelweave.solvers.newton import Newton
-from kernelweave.solvers.projected_gradient import ProjectedGradient
 
 
-def choose_solver(geometry: WeightGeometry, n_kernels: int, tol: float) -> Solver:
+def choose_solver(geometry: Geometry, n_kernels: int, tol: float) -> Solver:
     """Return the solver with least work: the closed form where it settles in a few steps, else Newton.
 
     The closed form's many cheap steps beat Newton's few expensive ones down to a gap of 1e-5 (lp ball,
@@ -20,15 +19,15 @@ def choose_solver(geometry: WeightGeometry, n_kernels: int, tol: float) -> Solve
     most a hundred of them must be used, and the closed form has to do where more are.
     """
     if n_kernels > 1000:
-        if isinstance(geometry, Restricts) and geometry.fewest(n_kernels) <= 100:
+        if isinstance(geometry, SupportsWorkingSet) and geometry.min_active(n_kernels) <= 100:
             return ColumnGeneration()
-        return BlockDescent(relaxation=0.7) if isinstance(geometry, Reweights) else ProjectedGradient()
-    quick = getattr(geometry, "settles_quickly", False) and isinstance(geometry, Reweights)
-    return BlockDescent(relaxation=0.7) if quick and tol >= 1e-5 else Newton()
+        return BlockDescent(relaxation=0.7)
+    quick = geometry.fast_block_update and tol >= 1e-5
+    return BlockDescent(relaxation=0.7) if quick else Newton()
 
 
 def solver_with_defaults(
-    solver: Solver | None, geometry: WeightGeometry, n_kernels: int, tol: float, max_iter: int | None
+    solver: Solver | None, geometry: Geometry, n_kernels: int, tol: float, max_iter: int | None
 ) -> Solver:
     """Return the solver to use, with the estimator's tolerance and cap where it has none of its own."""
     chosen = choose_solver(geometry, n_kernels, tol) if solver is None else solver

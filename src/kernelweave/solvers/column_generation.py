@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Vector
 from kernelweave.errors import IndefiniteKernelError
-from kernelweave.geometry.protocol import Restricts
+from kernelweave.geometry.base import SupportsWorkingSet
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.newton import Newton
 from kernelweave.solvers.problem import Evaluation, OuterState, Problem, WarmStart
@@ -47,7 +47,7 @@ class ColumnGeneration(Solver):
 
     """
 
-    needs: ClassVar[type] = Restricts
+    needs: ClassVar[type] = SupportsWorkingSet
     holds_all_kernels: ClassVar[bool] = False
     # Kernels that enter at a time, and the size beyond which a working set drops those it does not use.
     batch: ClassVar[int] = 50
@@ -55,14 +55,14 @@ class ColumnGeneration(Solver):
 
     def iterate(self, state: OuterState, eta: Vector) -> str | None:
         problem, geometry = state.problem, state.problem.geometry
-        assert isinstance(geometry, Restricts)
+        assert isinstance(geometry, SupportsWorkingSet)
         n_kernels = problem.grams.n_kernels
         inner = replace(problem, geometry=geometry.restricted(n_kernels))
         point = state.evaluate(eta)
         h = point.h
         working = np.flatnonzero(eta) if np.count_nonzero(eta) < n_kernels else np.array([], dtype=np.intp)
         while not state.finished:
-            working = _grown(working, h, self.batch + geometry.fewest(n_kernels))
+            working = _grown(working, h, self.batch + geometry.min_active(n_kernels))
             bank = problem.grams.subset(working)
             solver = Newton(tol=_tolerance(state), max_iter=state.n_left)
             try:

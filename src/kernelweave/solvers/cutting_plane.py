@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import LinearConstraint, linprog, minimize
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry.protocol import Polyhedral, WeightGeometry
+from kernelweave.geometry.base import Geometry, Polyhedral
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.certificate import DualPoint
 from kernelweave.solvers.problem import OuterState
@@ -96,7 +96,7 @@ def _linear_master(g: Vector, H: Matrix, bounds: list[tuple[float, float]]) -> t
     return eta / eta.sum(), mixture / mixture.sum()
 
 
-def _round_master(g: Vector, H: Matrix, geometry: WeightGeometry, before: Vector) -> tuple[Vector, Vector]:
+def _round_master(g: Vector, H: Matrix, geometry: Geometry, before: Vector) -> tuple[Vector, Vector]:
     """Solve the master's dual from the mixture before; return the weights that answer it, and the mixture."""
     scale = max(float(np.abs(g).max()), float(np.abs(H).max()), np.finfo(float).tiny)
 

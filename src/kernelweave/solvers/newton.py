@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry.fenchel import fenchel_young_gap
-from kernelweave.geometry.protocol import Models, Polyhedral, Reweights
+from kernelweave.geometry.base import Geometry, Polyhedral, fenchel_young_gap
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.block_descent import block_norms
 from kernelweave.solvers.cutting_plane import CuttingPlane
@@ -50,7 +49,6 @@ class Newton(Solver):
 
     """
 
-    needs: ClassVar[type] = Models
     uses_curvature: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 200
     # Failed steps, or inner solves that keep 90 % of their gap, before another way is tried.
@@ -58,7 +56,6 @@ class Newton(Solver):
 
     def iterate(self, state: OuterState, eta: Vector) -> str | None:
         geometry = state.problem.geometry
-        assert isinstance(geometry, Models)
         point = state.evaluate(eta)
         damping, stride, failures, idle, escapes = 0.0, 1.0, 0, 0, 0
         try_rational: bool | None = None
@@ -120,7 +117,7 @@ def _steepness(H: Matrix, point: Evaluation) -> float:
     return float(point.eta @ H @ point.eta) / max(float(point.eta @ point.h), np.finfo(float).tiny)
 
 
-def _rational_step(point: Evaluation, H: Matrix, geometry: Models) -> Vector:
+def _rational_step(point: Evaluation, H: Matrix, geometry: Geometry) -> Vector:
     """Return the minimiser of a model with energies h_m / (1 + u_m)², u = H(x - eta) / 2h.
 
     They have the value and the slope of the true ones at eta, and are the true ones where a kernel of rank
@@ -183,7 +180,5 @@ def _line_search(
 def _closed_form_step(state: OuterState, point: Evaluation) -> Evaluation:
     """Take the step of `BlockDescent`, which never raises the objective, from slightly mixed weights."""
     geometry = state.problem.geometry
-    if not isinstance(geometry, Reweights):
-        return point
     mixed = 0.99 * point.eta + 0.01 * geometry.maximizer(point.h)
     return state.evaluate(geometry.reweight(block_norms(mixed, point.h)))

@@ -11,8 +11,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IndefiniteKernelError
-from kernelweave.geometry.fenchel import fenchel_young_gap
-from kernelweave.geometry.protocol import WeightGeometry
+from kernelweave.geometry.base import Geometry, fenchel_young_gap
 from kernelweave.gram.protocol import GramStack
 from kernelweave.learners.protocol import Learner
 from kernelweave.learners.solution import InnerSolution
@@ -26,7 +25,7 @@ class Problem:
     grams: GramStack
     y: AnyArray
     learner: Learner
-    geometry: WeightGeometry
+    geometry: Geometry
     weight: Vector | None = None
 
 

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.geometry.protocol import Projects
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import Evaluation, OuterState
 
@@ -40,7 +39,6 @@ class ProjectedGradient(Solver):
 
     """
 
-    needs: ClassVar[type] = Projects
     default_max_iter: ClassVar[int] = 2000
 
     def iterate(self, state: OuterState, eta: Vector) -> str | None:
@@ -60,7 +58,6 @@ class ProjectedGradient(Solver):
 
 def _descend(state: OuterState, point: Evaluation, step: float) -> Evaluation | None:
     geometry = state.problem.geometry
-    assert isinstance(geometry, Projects)
     for _ in range(30):
         eta = geometry.prox(point.eta + step * point.h, step)
         move = eta - point.eta

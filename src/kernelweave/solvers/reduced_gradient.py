@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.geometry.protocol import Reduces
+from kernelweave.geometry.base import ReducedDirection
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import Evaluation, OuterState
 
@@ -41,12 +41,12 @@ class ReducedGradient(Solver):
 
     """
 
-    needs: ClassVar[type] = Reduces
+    needs: ClassVar[type] = ReducedDirection
     default_max_iter: ClassVar[int] = 2000
 
     def iterate(self, state: OuterState, eta: Vector) -> str | None:
         geometry = state.problem.geometry
-        assert isinstance(geometry, Reduces)
+        assert isinstance(geometry, ReducedDirection)
         point = state.evaluate(eta)
         while not state.finished:
             direction = geometry.reduced_direction(point.eta, -point.h)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Indices
 from kernelweave.errors import IndefiniteKernelError
-from kernelweave.geometry.protocol import WeightGeometry
+from kernelweave.geometry.base import Geometry
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import Problem, Progress, WarmStart
 
@@ -68,7 +68,7 @@ def representative_rows(y: AnyArray, rows: Indices, size: int) -> Indices:
     return np.sort(order[np.linspace(0, rows.size - 1, size).astype(np.intp)])
 
 
-def _is_single_point(geometry: WeightGeometry, n_kernels: int) -> bool:
+def _is_single_point(geometry: Geometry, n_kernels: int) -> bool:
     """Return whether the best weights are the same whatever the energies."""
     energies = np.arange(1.0, n_kernels + 1.0)
     return np.array_equal(geometry.maximizer(energies), geometry.start(n_kernels))

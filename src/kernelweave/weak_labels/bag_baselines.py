@@ -10,7 +10,7 @@ from kernelweave._typing import Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.parameters import check_part
 from kernelweave.estimators.training import warn_if_open, with_defaults
-from kernelweave.geometry import LpBall, WeightGeometry
+from kernelweave.geometry import Geometry, LpBall
 from kernelweave.learners import Hinge
 from kernelweave.views.bags import Bags
 from kernelweave.weak_labels import bag_machines
@@ -43,7 +43,7 @@ class BagBaseline(BagClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_part("geometry", self.part("geometry"), WeightGeometry, "LpBall(p=2)")
+        check_part("geometry", self.part("geometry"), Geometry, "LpBall(p=2)")
 
     def _train(self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector) -> BagFit:
         geometry = self.part("geometry")

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.geometry import WeightGeometry
+from kernelweave.geometry import Geometry
 from kernelweave.gram import DenseGrams
 from kernelweave.learners import Learner
 from kernelweave.solvers import Newton, Result, Solver
@@ -46,7 +46,7 @@ class Trainer:
     """The machine that all baselines train: any learner on any set of kernel weights."""
 
     learner: Learner
-    geometry: WeightGeometry
+    geometry: Geometry
     solver: Solver = field(default_factory=lambda: Newton(tol=1e-3))
 
     def hold(self, grams: Sequence[Matrix], A: sparse.csr_array) -> DenseGrams:

@@ -1,4 +1,4 @@
-"""The machine of SVM+: from dual variables, however inexact, to two bounds of the optimum."""
+"""The mathematics of SVM+: its dual variables, and from any of them two bounds of the optimum."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from kernelweave.learners.machine import Machine, reduced_hessian
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What a sample pays and how: its label, its price, and whether its slack is the correcting function."""
+class SVMPlusTerms:
+    """Per sample its label y, the price C of its slack, and whether privileged features explain the slack."""
 
     y: Vector
     C: Vector
-    corrected: AnyArray
+    has_privileged: AnyArray
 
     @property
-    def places(self) -> Indices:
-        """Where the samples with privileged features are."""
-        return np.flatnonzero(self.corrected)
+    def rows(self) -> Indices:
+        """The samples with privileged features."""
+        return np.flatnonzero(self.has_privileged)
 
     @property
     def budget(self) -> float:
         """The sum of the prices of samples with privileged features: what their alpha + beta add up to."""
-        return float(self.C[self.corrected].sum())
+        return float(self.C[self.has_privileged].sum())
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlusMachine(Machine):
+class SVMPlusSolution(Machine):
     """One solved SVM+: ``coef`` has the columns v = α∘y and e = α + β − C (0 without privileged features).
 
-    ``xi`` is what each sample was allowed to miss the margin by; ``free`` tells which α and which β
-    are inside their bounds, by column. The first ``split`` weights are those of the decision space.
+    ``xi`` are the slacks; ``free`` marks the α and the β strictly inside their bounds, by column. The first
+    ``n_decision`` kernel weights are those of the decision space.
     """
 
-    terms: Terms = field(repr=False)
+    terms: SVMPlusTerms = field(repr=False)
     xi: Vector = field(repr=False)
     free: AnyArray = field(repr=False)
-    split: int = 1
+    n_decision: int = 1
 
     def rounding(self, eta: Vector, errors: Vector) -> float:
         return sum(
@@ -57,7 +57,7 @@ class PlusMachine(Machine):
     def _spaces(self) -> list[tuple[slice, float]]:
         """Return for either space which weights are its own, and the norm of its coefficients."""
         v, e = np.linalg.norm(self.coef, axis=0)
-        return [(slice(0, self.split), float(v)), (slice(self.split, None), float(e))]
+        return [(slice(0, self.n_decision), float(v)), (slice(self.n_decision, None), float(e))]
 
     @property
     def sees(self) -> AnyArray:
@@ -65,12 +65,12 @@ class PlusMachine(Machine):
 
     def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:
         """Return the Hessian of the optimal value in the weights of both spaces, the free set held."""
-        y, corrected = self.terms.y, self.terms.corrected
+        y, privileged = self.terms.y, self.terms.has_privileged
         a, b = np.flatnonzero(self.free[:, 0]), np.flatnonzero(self.free[:, 1])
         if a.size + b.size == 0:
             return np.zeros((images.shape[0], images.shape[0]))
         # In (alpha, beta) the slopes of the energies are (y K_m v + K*_k e, K*_k e).
-        U = np.hstack([images[:, a, 0] * y[a] + images[:, a, 1] * corrected[a], images[:, b, 1]]).T
+        U = np.hstack([images[:, a, 0] * y[a] + images[:, a, 1] * privileged[a], images[:, b, 1]]).T
         G = K[1]
         A = np.empty((a.size + b.size, a.size + b.size))
         A[: a.size, : a.size] = K[0][np.ix_(a, a)] * np.outer(y[a], y[a]) + G[np.ix_(a, a)]
@@ -78,57 +78,57 @@ class PlusMachine(Machine):
         A[a.size :, : a.size] = A[: a.size, a.size :].T
         A[a.size :, a.size :] = G[np.ix_(b, b)]
         E = np.zeros((a.size + b.size, 2))
-        E[: a.size, 0], E[: a.size, 1], E[a.size :, 1] = y[a], corrected[a], 1.0
+        E[: a.size, 0], E[: a.size, 1], E[a.size :, 1] = y[a], privileged[a], 1.0
         E = E[:, E.any(axis=0)]
         return reduced_hessian(A, U, E, n_threads)
 
 
-def feasible(terms: Terms, alpha: Vector, beta: Vector) -> tuple[Vector, Vector]:
+def feasible_dual(terms: SVMPlusTerms, alpha: Vector, beta: Vector) -> tuple[Vector, Vector]:
     """Return a feasible point of the dual near (alpha, beta): the classes' sums equal, the budget spent."""
     alpha = np.maximum(alpha, 0.0)
-    alpha = np.where(terms.corrected, alpha, np.minimum(alpha, terms.C))
+    alpha = np.where(terms.has_privileged, alpha, np.minimum(alpha, terms.C))
     sums = np.array([alpha[terms.y > 0].sum(), alpha[terms.y < 0].sum()])
     target = float(sums.min())
     shrink = np.divide(target, sums, out=np.ones(2), where=sums > 0.0)
     alpha = alpha * np.where(terms.y > 0, shrink[0], shrink[1])
-    spent, budget = float(alpha[terms.corrected].sum()), terms.budget
+    spent, budget = float(alpha[terms.has_privileged].sum()), terms.budget
     if spent > budget:
         alpha *= budget / spent
         spent = budget
-    beta = np.where(terms.corrected, np.maximum(beta, 0.0), 0.0)
+    beta = np.where(terms.has_privileged, np.maximum(beta, 0.0), 0.0)
     total, left = float(beta.sum()), max(budget - spent, 0.0)
     if total > 0.0:
         beta *= left / total
     else:
-        beta = np.where(terms.corrected, left / max(int(terms.corrected.sum()), 1), 0.0)
+        beta = np.where(terms.has_privileged, left / max(int(terms.has_privileged.sum()), 1), 0.0)
     return alpha, beta
 
 
-def coefficients(terms: Terms, alpha: Vector, beta: Vector) -> Matrix:
+def coefficients(terms: SVMPlusTerms, alpha: Vector, beta: Vector) -> Matrix:
     """Return v = α∘y and e = α + β − C as columns."""
-    e = np.where(terms.corrected, alpha + beta - terms.C, 0.0)
+    e = np.where(terms.has_privileged, alpha + beta - terms.C, 0.0)
     return np.column_stack([alpha * terms.y, e])
 
 
-def variables(terms: Terms, coef: Matrix) -> tuple[Vector, Vector]:
+def dual_variables(terms: SVMPlusTerms, coef: Matrix) -> tuple[Vector, Vector]:
     """Return (alpha, beta) of the columns v and e."""
     alpha = coef[:, 0] * terms.y
-    return alpha, np.where(terms.corrected, coef[:, 1] + terms.C - alpha, 0.0)
+    return alpha, np.where(terms.has_privileged, coef[:, 1] + terms.C - alpha, 0.0)
 
 
-def measure(terms: Terms, coef: Matrix, images: Matrix) -> PlusMachine:
-    """Return the machine of feasible coefficients, given the columns f = K v and g = K* e / λ.
+def evaluate(terms: SVMPlusTerms, coef: Matrix, images: Matrix) -> SVMPlusSolution:
+    """Return the solution with feasible coefficients, given the columns f = K v and g = K* e / λ.
 
     Whatever the coefficients, w = Σ v_i φ(x_i), w* = Σ e_i φ*(z_i)/λ, the best intercept and the smallest
     feasible ρ make a primal point; together with the dual value it bounds the optimum from both sides.
     """
-    y, C, corrected = terms.y, terms.C, terms.corrected
+    y, C, privileged = terms.y, terms.C, terms.has_privileged
     f, g = images[:, 0], images[:, 1]
     b, rho = _offsets(terms, f, g)
-    xi = np.where(corrected, g + rho, np.maximum(0.0, 1.0 - y * (f + b)))
-    alpha, beta = variables(terms, coef)
-    free = np.column_stack([(alpha > 0.0) & (corrected | (alpha < C)), corrected & (beta > 0.0)])
-    return PlusMachine(
+    xi = np.where(privileged, g + rho, np.maximum(0.0, 1.0 - y * (f + b)))
+    alpha, beta = dual_variables(terms, coef)
+    free = np.column_stack([(alpha > 0.0) & (privileged | (alpha < C)), privileged & (beta > 0.0)])
+    return SVMPlusSolution(
         coef=coef,
         intercept=np.asarray(b),
         margin=np.asarray(1.0),
@@ -145,18 +145,18 @@ def measure(terms: Terms, coef: Matrix, images: Matrix) -> PlusMachine:
     )
 
 
-def _offsets(terms: Terms, f: Vector, g: Vector) -> tuple[float, float]:
+def _offsets(terms: SVMPlusTerms, f: Vector, g: Vector) -> tuple[float, float]:
     """Return the intercept b and the offset ρ of the slacks that cost least at these f and g.
 
-    ρ(b) = max(−min g, A − b, B + b) with A, B the most that samples of either class ask for: up to a
-    constant the hinge losses of one positive and one negative sample that cost the whole budget.
+    ρ(b) = max(−min g, A − b, B + b) with A, B the largest shortfalls of either class: up to a
+    constant the hinge losses of one positive and one negative sample, each at the price of the budget.
     """
-    y, corrected = terms.y, terms.corrected
-    loose = ~corrected
-    if not corrected.any():
+    y, privileged = terms.y, terms.has_privileged
+    loose = ~privileged
+    if not privileged.any():
         return hinge_bias(f, y, terms.C), 0.0
-    floor = -float(g[corrected].min())
-    up, down = corrected & (y > 0), corrected & (y < 0)
+    floor = -float(g[privileged].min())
+    up, down = privileged & (y > 0), privileged & (y < 0)
     A = float(np.max(1.0 - f[up] - g[up], initial=-np.inf))
     B = float(np.max(1.0 + f[down] - g[down], initial=-np.inf))
     level = max(floor, 0.5 * (A + B))
