@@ -20,8 +20,7 @@ from kernelweave.learners import Hinge
 from kernelweave.metric.itml import ITML
 from kernelweave.metric.itml_plus import ITMLPlus
 from kernelweave.metric.select import ITMLSelect
-from kernelweave.multiclass.obscure import ObscureClassifier
-from kernelweave.multiclass.online_batch import OnlineBatch
+from kernelweave.multiclass import ObscureClassifier, OnlineBatch
 from kernelweave.privileged.svm_2k import SVM2K
 from kernelweave.privileged.svm_plus import SVMPlusClassifier
 from kernelweave.solvers import CuttingPlane

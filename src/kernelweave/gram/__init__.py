@@ -10,7 +10,6 @@ from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import (
     DefersChecks,
     GramStack,
-    KernelRows,
     KnowsRounding,
     Samples,
     StoredStack,
@@ -24,7 +23,6 @@ __all__ = [
     "DenseGrams",
     "GramStack",
     "JoinedGrams",
-    "KernelRows",
     "KnowsRounding",
     "LazyGrams",
     "LowRankGrams",
