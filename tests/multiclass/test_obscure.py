@@ -12,8 +12,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from tests.multiclass.problems import encloses, quarters
 from tests.reference.pnorm import objective, pnorm_optimum, pnorm_problem
 
-from kernelweave import KernelBank, Nystroem, ObscureClassifier, RandomFourier, Views, _core, presets
+from kernelweave import KernelBank, Nystroem, ObscureClassifier, RandomFourier, Views, presets
 from kernelweave.kernels import Gaussian, Linear, Polynomial, UnitMean
+from kernelweave.multiclass import dual_ascent, stochastic
 from kernelweave.multiclass.dual_ascent import AscentState
 from kernelweave.solvers import DualAscent, OnlineBatch, Pegasos
 
@@ -173,20 +174,26 @@ def test_convergence_that_products_computed_anew_do_not_confirm_is_a_warning(mon
     assert model.duality_gap_ > 0.4
 
 
-def test_an_interrupt_keeps_the_best_coefficients(iris, monkeypatch):
-    calls = []
+@pytest.mark.parametrize(
+    ("solver", "module", "name"),
+    [
+        (DualAscent(tol=1e-9), dual_ascent._core, "ascend"),
+        (OnlineBatch(2, 4), stochastic, "proximal_step"),
+    ],
+)
+def test_an_interrupt_keeps_what_was_learnt_until_then(iris, monkeypatch, solver, module, name):
+    calls, real = [], getattr(module, name)
 
     def interrupted(*args, **kwargs):
         calls.append(1)
         if len(calls) > 3:
             raise KeyboardInterrupt
-        return ascend(*args, **kwargs)
+        return real(*args, **kwargs)
 
-    ascend = _core.ascend
-    monkeypatch.setattr("kernelweave.multiclass.dual_ascent._core.ascend", interrupted)
+    monkeypatch.setattr(module, name, interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model = ObscureClassifier(solver=DualAscent(tol=1e-9), random_state=0).fit(*iris)
-    assert model.bounds_.upper < 1.0
+        model = ObscureClassifier(solver=solver, random_state=0).fit(*iris)
+    assert model.bounds_.lower < model.bounds_.upper < 1.0
 
 
 @pytest.mark.parametrize(
@@ -197,7 +204,7 @@ def test_an_interrupt_keeps_the_best_coefficients(iris, monkeypatch):
         ({"C": 0.0}, "C must be a number above 0"),
         ({"solver": "dual"}, "solver must be"),
         ({"solver": DualAscent}, "got the class DualAscent"),
-        ({"solver": DualAscent(tol=2.0)}, "tol between 0 and 1"),
+        ({"solver": DualAscent(tol=2.0)}, "tol must be a number between 0 and 1; got 2.0"),
         ({"features": 100}, "features must be"),
         ({"memory_limit": -1}, "memory_limit"),
         ({"bank": "precomputed", "features": Nystroem()}, "precomputed"),

@@ -129,9 +129,16 @@ def test_records_show_the_way():
 
 
 @pytest.mark.parametrize(
-    "bad", [OnlineBatch(0), OnlineBatch(1, -1), OnlineBatch(eta=0.0), OnlineBatch(batch=0), Pegasos(0)]
+    ("bad", "name"),
+    [
+        (OnlineBatch(0), "OnlineBatch.online_epochs"),
+        (OnlineBatch(1, -1), "OnlineBatch.batch_epochs"),
+        (OnlineBatch(eta=0.0), "OnlineBatch.eta"),
+        (OnlineBatch(batch=0), "OnlineBatch.batch"),
+        (Pegasos(0), "Pegasos.epochs"),
+    ],
 )
-def test_bad_parameters_are_named(bad):
+def test_bad_parameters_are_named(bad, name):
     Ks, y = pnorm_problem(0, n=10)
-    with pytest.raises(ValueError, match="needs"):
-        bad.solve(stored_problem(Ks, y, 1.0, 1.5), np.random.default_rng(0))
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        solve(bad, Ks, y, 1.0, 1.5)

@@ -44,11 +44,11 @@ def test_a_batch_too_large_for_memory_comes_in_pieces(digits, monkeypatch, featu
 
     def watched(stream, piece, *rest):
         sizes.append(len(piece))
-        return updated_at_once(stream, piece, *rest)
+        return updated(stream, piece, *rest)
 
     kind = type(uncut.stream_)
-    updated_at_once = kind.updated_at_once
-    monkeypatch.setattr(kind, "updated_at_once", watched)
+    updated = kind.updated
+    monkeypatch.setattr(kind, "updated", watched)
     cut = ObscureClassifier(bank, features=features, random_state=0, memory_limit=limit)
     cut.partial_fit(X, y, classes=range(3)).partial_fit(X[::-1], y[::-1])
     assert sum(sizes) == 240

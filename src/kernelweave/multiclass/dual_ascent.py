@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.estimators.parameters import check_count, check_number
 from kernelweave.multiclass.checkpoint import Checkpoint, generator_state, restored_generator
 from kernelweave.multiclass.problem import (
     BoundTracker,
@@ -58,12 +59,10 @@ class DualAscent(PNormSolver):
     block: int | None = None
 
     def check(self) -> None:
-        if not 0.0 < self.tol < 1.0:
-            raise ValueError(f"DualAscent needs a tol between 0 and 1; got tol={self.tol!r}.")
+        check_number("DualAscent.tol", self.tol, above=0.0, below=1.0)
         if not self.max_passes > 0.0:
             raise ValueError(f"DualAscent needs max_passes above 0; got max_passes={self.max_passes!r}.")
-        if self.block is not None and self.block < 1:
-            raise ValueError(f"DualAscent needs block=None or at least 1; got block={self.block!r}.")
+        check_count("DualAscent.block", self.block, optional=True)
 
     def solve(
         self,

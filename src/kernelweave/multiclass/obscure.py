@@ -43,6 +43,7 @@ from kernelweave.multiclass.stream import (
     KernelScorer,
     KernelStream,
     OnlineRule,
+    update_stream,
 )
 from kernelweave.solvers import Certificate
 from kernelweave.solvers.result import Record
@@ -385,7 +386,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         weight = weight * class_factors(self.class_weight, self.classes_)[index]
         stream = self.stream_ if hasattr(self, "stream_") else self._new_stream(X)
         with blas_threads(1):
-            self._set_streamed(stream.updated(X, index, weight, self.memory_limit))
+            self._set_streamed(update_stream(stream, X, index, weight, self.memory_limit))
 
     def _new_stream(self, X: Any) -> KernelStream | FeatureStream:
         """Return a stream that starts from nothing, or from what ``fit`` has learnt."""

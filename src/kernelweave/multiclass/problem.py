@@ -311,16 +311,6 @@ class PNormSolver(Part, ABC):
     def check(self) -> None:
         """Raise ValueError when a parameter is out of range."""
 
-    def _require_counts(self, **least: int) -> None:
-        """Raise ValueError unless each of these parameters is a whole number of at least its value here."""
-        for name, fewest in least.items():
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < fewest:
-                raise ValueError(
-                    f"{type(self).__name__} needs {name} to be a whole number of at least {fewest}; "
-                    f"got {name}={value!r}."
-                )
-
     @abstractmethod
     def solve(
         self,

@@ -142,7 +142,7 @@ class StoredRows:
     def n_samples(self) -> int:
         return int(self.K.shape[1])
 
-    @property
+    @cached_property
     def diagonals(self) -> Matrix:
         return np.ascontiguousarray(np.diagonal(self.K, axis1=1, axis2=2))
 
@@ -208,7 +208,7 @@ class FeatureRows:
     def n_samples(self) -> int:
         return int(self.Phi.shape[0])
 
-    @property
+    @cached_property
     def diagonals(self) -> Matrix:
         return np.array([np.einsum("id,id->i", P, P) for P in self._by_kernel(np.arange(self.n_samples))])
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.estimators.parameters import check_count, check_number
 from kernelweave.multiclass.checkpoint import Checkpoint, generator_state, restored_generator
 from kernelweave.multiclass.problem import (
     BoundTracker,
@@ -362,9 +363,10 @@ class OnlineBatch(StochasticSolver):
     record_every: int | None = None
 
     def check(self) -> None:
-        self._require_counts(online_epochs=1, batch_epochs=0, batch=1)
-        if not 0.0 < self.eta < np.inf:
-            raise ValueError(f"OnlineBatch needs a finite eta above 0; got eta={self.eta!r}.")
+        check_count("OnlineBatch.online_epochs", self.online_epochs)
+        check_count("OnlineBatch.batch_epochs", self.batch_epochs, least=0)
+        check_count("OnlineBatch.batch", self.batch)
+        check_number("OnlineBatch.eta", self.eta, above=0.0)
 
     def _run(self, run: StochasticRun, tracker: BoundTracker) -> None:
         while run.stage == 0:
@@ -410,7 +412,8 @@ class Pegasos(StochasticSolver):
     record_every: int | None = None
 
     def check(self) -> None:
-        self._require_counts(epochs=1, batch=1)
+        check_count("Pegasos.epochs", self.epochs)
+        check_count("Pegasos.batch", self.batch)
 
     def _run(self, run: StochasticRun, tracker: BoundTracker) -> None:
         self._run_averaged(run, tracker, subgradient_step, self.epochs)

@@ -1,14 +1,15 @@
 """What a fitted model keeps to score new samples, and streams: stage 1 of OBSCURE batch by batch.
 
 Two kinds of each: on kernels, where the samples that changed the model are kept, and on explicit features,
-whose memory does not grow.
+whose memory does not grow. A stream is a value: `update_stream` returns another one, so that a batch with an
+error in it leaves the model as it was.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -22,8 +23,6 @@ from kernelweave.gram.memory import budget, human
 from kernelweave.multiclass.problem import dual_norm_and_weights
 from kernelweave.multiclass.rows import FeatureRows, check_diagonals
 from kernelweave.multiclass.stochastic import ThetaIterate, online_step
-
-AnyStream = TypeVar("AnyStream", "KernelStream", "FeatureStream")
 
 
 @dataclass(frozen=True)
@@ -99,10 +98,6 @@ class KernelStream:
     def n_support(self) -> int:
         return sum(self._chunk_sizes())
 
-    def updated(self, X: Any, y: AnyArray, weight: Vector, memory_limit: float | None = None) -> KernelStream:
-        """Return the stream after these samples; this one stays as it is."""
-        return _update_in_pieces(self, X, y, weight, budget(memory_limit))
-
     def max_batch(self, limit: int) -> int:
         """Return how many samples b may come at once: kernels among them, and to one chunk of those kept."""
         M = len(self.bank)
@@ -115,7 +110,7 @@ class KernelStream:
             )
         return int((np.sqrt(linear * linear + 4.0 * square * limit) - linear) / (2.0 * square))
 
-    def updated_at_once(self, X: Any, y: AnyArray, weight: Vector, start: int) -> KernelStream:
+    def updated(self, X: Any, y: AnyArray, weight: Vector, start: int) -> KernelStream:
         """Return the stream after samples that fit into memory, the first of which is number ``start``."""
         n = len(y)
         K = np.empty((len(self.bank), n, n))
@@ -179,12 +174,6 @@ class FeatureStream:
     theta: Matrix = field(repr=False)
     n_support: int = 0
 
-    def updated(
-        self, X: Any, y: AnyArray, weight: Vector, memory_limit: float | None = None
-    ) -> FeatureStream:
-        """Return the stream after these samples; this one stays as it is."""
-        return _update_in_pieces(self, X, y, weight, budget(memory_limit))
-
     def max_batch(self, limit: int) -> int:
         """Return how many samples may come at once: their features, and what is computed from them."""
         n_features = int(self.features.offsets[-1])
@@ -196,7 +185,7 @@ class FeatureStream:
             )
         return (limit - held) // max(each, 1)
 
-    def updated_at_once(self, X: Any, y: AnyArray, weight: Vector, start: int) -> FeatureStream:
+    def updated(self, X: Any, y: AnyArray, weight: Vector, start: int) -> FeatureStream:
         """Return the stream after samples that fit into memory, the first of which is number ``start``."""
         Phi, offsets = np.ascontiguousarray(self.features.transform(X)), self.features.offsets
         FeatureRows(Phi, offsets).check(start)
@@ -219,13 +208,22 @@ class FeatureStream:
         return FeatureScorer(self.features, eta, self.theta)
 
 
-def _update_in_pieces(stream: AnyStream, X: Any, y: AnyArray, weight: Vector, limit: int) -> AnyStream:
-    """Return the stream after a batch, cut where it is too large: samples come one by one in any case."""
-    start, n = 0, len(y)
+def update_stream(
+    stream: KernelStream | FeatureStream,
+    X: Any,
+    y: AnyArray,
+    weight: Vector,
+    memory_limit: float | None = None,
+) -> KernelStream | FeatureStream:
+    """Return the stream after a batch; where the batch does not fit into memory, it comes in pieces.
+
+    Samples are visited one by one in any case, so the pieces do not change the result.
+    """
+    limit, start, n = budget(memory_limit), 0, len(y)
     while start < n:
         size = min(stream.max_batch(limit), n - start)
         rows = slice(start, start + size)
         piece = X if size == n else _safe_indexing(X, rows)
-        stream = stream.updated_at_once(piece, y[rows], weight[rows], start)
+        stream = stream.updated(piece, y[rows], weight[rows], start)
         start += size
     return stream
