@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from tests.multiclass.problems import encloses, halves
-from tests.reference.pnorm import pnorm_optimum
+from tests.reference.pnorm import dual_value, pnorm_optimum
 
 from kernelweave import KernelBank, ObscureClassifier, RandomFourier
 from kernelweave.kernels import Gaussian, Linear
-from kernelweave.multiclass.partitioned_ascent import best_mixture
+from kernelweave.multiclass.partitioned_ascent import best_mixture, solve_partitioned, update_partition
 from kernelweave.solvers import DualAscent, OnlineBatch, Pegasos
 
 
@@ -70,6 +70,23 @@ def test_partitions_solve_the_problem_of_all_samples(rng):
     loss = np.maximum(0, 1 + np.sort(np.where(np.eye(3)[y] > 0, -np.inf, f))[:, -1] - f[np.arange(90), y])
     value = np.linalg.norm(one.kernel_norms_, 1.5) ** 2 / (2 * 90) + loss.mean()
     assert value == pytest.approx(one.objective_)
+
+
+def test_the_dual_never_falls_and_theta_is_that_of_the_coefficients(rng):
+    Phi, y, weight = rng.normal(size=(60, 7)), rng.integers(0, 3, 60), rng.uniform(0.5, 2.0, 60)
+    offsets, parts, values = np.array([0, 4, 7]), np.array_split(np.arange(60), 5), []
+
+    def run_round(jobs):
+        A, shared = np.vstack([rows for rows, _, _ in jobs]), jobs[0][1]
+        np.testing.assert_allclose(shared.theta, Phi.T @ A, atol=1e-10)
+        Ks = [Phi[:, a:b] @ Phi[:, a:b].T for a, b in pairwise(offsets)]
+        values.append(dual_value(Ks, A, y, shared.scale, shared.q))
+        return [update_partition(Phi[k], y[k], weight[k], *job) for k, job in zip(parts, jobs, strict=True)]
+
+    targets = [(y[k], weight[k]) for k in parts]
+    solve_partitioned(targets, 3, offsets, 1 / 60, 1.5, run_round, tol=1e-6, max_rounds=8, seed=0)
+    assert len(values) == 9
+    assert (np.diff(values) >= -1e-12 * values[-1]).all()
 
 
 def test_the_number_of_partitions_does_not_matter(some_digits):

@@ -38,6 +38,8 @@ def test_the_papers_algorithm_comes_near_and_its_bounds_hold(C, p):
     assert encloses(result.certificate, optimum)
     assert result.certificate.upper <= near * optimum
     assert objective(Ks, y, result.coef, result.eta, C, p) == pytest.approx(result.certificate.upper)
+    lengths = [np.sqrt(np.sum(result.coef * (K @ result.coef))) for K in Ks]
+    np.testing.assert_allclose(result.norms, result.eta * lengths, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +131,25 @@ def test_the_upper_bound_exceeds_the_true_value_whatever_rounding_did(p):
         noise = 1e-6 * lengths[None, :, None] * rng.normal(size=G.shape)
         found = evaluate(problem, A, G + noise, rescale=False)
         assert found.upper >= objective(Ks, y, A / problem.scale, found.eta, 10.0, p)
+
+
+def test_the_upper_bound_pays_for_errors_that_all_scores_share():
+    Ks, y = pnorm_problem(2, n=40)
+    problem = stored_problem(Ks, y, 10.0, 1.2, rows=CoarseRows)
+    A = 0.01 * solve(DualAscent(tol=1e-2), Ks, y, 10.0, 1.2).coef * problem.scale  # every sample has a loss
+    sign = np.where(np.arange(3)[:, None] == y, 1.0, -1.0)  # own classes score too high, others too low
+    noise = 0.5e-6 * np.sqrt((A * A).sum(axis=0))[:, None] * sign
+    found = evaluate(problem, A, (Ks @ A).transpose(0, 2, 1) + noise, rescale=False)
+    assert found.upper >= objective(Ks, y, A / problem.scale, found.eta, 10.0, 1.2)
+
+
+@pytest.mark.parametrize("block", [None, 20])
+def test_the_rounding_of_products_is_counted_from_their_first_step_on(block):
+    problem = stored_problem(*pnorm_problem(3, n=40), 1.0, 1.5)
+    state = AscentState.start(problem, np.random.default_rng(0))
+    state.ascend(state.evaluate(), 1.0, block)
+    np.testing.assert_allclose(state.step_squares, (state.A**2).sum(axis=0))
+    assert state.A.any()
 
 
 def test_the_final_bounds_come_from_products_computed_anew():

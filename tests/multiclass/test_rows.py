@@ -57,7 +57,9 @@ def test_errors_are_what_rounding_really_does(shifted, rng):
     K = dense_kernels(fitted.sources(), len(fitted), 600)
     computed = ComputedRows(fitted)
     off = np.sqrt(((computed.block(np.arange(600)) - K) ** 2).mean(axis=(1, 2)))
-    assert (off <= computed.entry_errors + 1e-7 * np.abs(K).max(axis=(1, 2))).all()
+    compiled = np.array(["laplacian" not in name for name in fitted.names])
+    assert (off <= computed.entry_errors)[compiled].all()
+    assert (off <= computed.entry_errors + 1e-7 * np.abs(K).max(axis=(1, 2))).all()  # stored in float32
     A = rng.normal(size=(600, 2))
     wrong = computed.products(np.arange(600), np.arange(600), A) - K @ A
     assert (

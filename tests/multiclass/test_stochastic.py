@@ -5,6 +5,7 @@ import pytest
 from tests.multiclass.problems import solve, stored_problem
 from tests.reference.pnorm import Vectors, pnorm_problem
 
+from kernelweave.multiclass.problem import BoundTracker
 from kernelweave.multiclass.stochastic import StochasticRun, proximal_step
 from kernelweave.solvers import OnlineBatch, Pegasos
 
@@ -120,7 +121,17 @@ def test_polish_is_better_than_the_last_iterate():
     assert wins >= 3
 
 
-def test_records_show_the_way():
+@pytest.mark.parametrize("solver", [OnlineBatch(2, 4), Pegasos(4)])
+def test_polish_returns_a_multiple_of_the_mean(solver):
+    Ks, y = pnorm_problem(0, n=30)
+    problem = stored_problem(Ks, y, 10.0, 1.5)
+    run = StochasticRun(problem, np.random.default_rng(0))
+    solver._run(run, BoundTracker(problem, None))
+    coef, mean = solve(solver, Ks, y, 10.0, 1.5).coef, run.iterate.mean
+    np.testing.assert_allclose(coef / np.linalg.norm(coef), mean / np.linalg.norm(mean), atol=1e-12)
+
+
+def test_records_are_kept_on_the_way():
     Ks, y = pnorm_problem(6, n=30)
     for solver in (OnlineBatch(1, 6, record_every=2), Pegasos(6, record_every=2)):
         result = solve(solver, Ks, y, 1.0, 1.5)

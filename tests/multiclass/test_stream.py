@@ -120,6 +120,9 @@ def test_a_stream_continues_a_fit(digits, features):
     before = model.decision_function(X[300:400])
     stream = model._new_stream(X)
     np.testing.assert_allclose(stream.scores(X[300:400]), before, atol=1e-10)
+    weights, norms = stream.rule.weights_and_norms(stream.s)
+    np.testing.assert_allclose(weights, model.kernel_weights_)
+    np.testing.assert_allclose(norms, model.kernel_norms_)
     model.partial_fit(X[300:400], y[300:400])
     assert model.score(X[300:400], y[300:400]) >= np.mean(before.argmax(axis=1) == y[300:400]) - 0.05
 

@@ -17,7 +17,6 @@ from kernelweave.multiclass.problem import (
     PNormProblem,
     PNormResult,
     PNormSolver,
-    dual_feasible,
     dual_norm_and_weights,
     energies,
     evaluate,
@@ -227,7 +226,6 @@ class AscentState:
         fresh = BoundTracker(self.problem, None)
         # The least P seen and the last, highest D need not be of the same A.
         for A in (tracker.best[0], self.A):
-            feasible = dual_feasible(A, self.problem.y, self.problem.weight)
-            fresh.add(feasible, evaluate(self.problem, feasible, self.problem.products(feasible)))
+            fresh.add(A, evaluate(self.problem, A, self.problem.products(A)))
         fresh.history = tracker.history
         return fresh
