@@ -13,7 +13,7 @@ from tests.reference.pnorm import dual_value, pnorm_optimum
 
 from kernelweave import KernelBank, ObscureClassifier, RandomFourier
 from kernelweave.kernels import Gaussian, Linear
-from kernelweave.multiclass.partitioned_ascent import best_mixture, solve_partitioned, update_partition
+from kernelweave.multiclass.partitioned_ascent import DualBundle, SharedTheta, best_mixture, update_partition
 from kernelweave.solvers import DualAscent, OnlineBatch, Pegasos
 
 
@@ -72,20 +72,22 @@ def test_partitions_solve_the_problem_of_all_samples(rng):
     assert value == pytest.approx(one.objective_)
 
 
-def test_the_dual_never_falls_and_theta_is_that_of_the_coefficients(rng):
+def test_the_dual_never_falls_and_the_bundle_knows_its_coefficients(rng):
     Phi, y, weight = rng.normal(size=(60, 7)), rng.integers(0, 3, 60), rng.uniform(0.5, 2.0, 60)
-    offsets, parts, values = np.array([0, 4, 7]), np.array_split(np.arange(60), 5), []
-
-    def run_round(jobs):
-        A, shared = np.vstack([rows for rows, _, _ in jobs]), jobs[0][1]
-        np.testing.assert_allclose(shared.theta, Phi.T @ A, atol=1e-10)
-        Ks = [Phi[:, a:b] @ Phi[:, a:b].T for a, b in pairwise(offsets)]
-        values.append(dual_value(Ks, A, y, shared.scale, shared.q))
-        return [update_partition(Phi[k], y[k], weight[k], *job) for k, job in zip(parts, jobs, strict=True)]
-
-    targets = [(y[k], weight[k]) for k in parts]
-    solve_partitioned(targets, 3, offsets, 1 / 60, 1.5, run_round, tol=1e-6, max_rounds=8, seed=0)
-    assert len(values) == 9
+    offsets, parts = np.array([0, 4, 7]), np.array_split(np.arange(60), 5)
+    Ks = [Phi[:, a:b] @ Phi[:, a:b].T for a, b in pairwise(offsets)]
+    A, bundle, values = np.zeros((60, 3)), DualBundle(5, (7, 3), max_groups=3), [0.0]
+    for seed in range(6):
+        shared = SharedTheta(bundle.theta.sum(axis=0), offsets, scale=0.5, q=3.0)
+        updates = [update_partition(Phi[k], y[k], weight[k], A[k], shared, [seed]) for k in parts]
+        lam = bundle.mix(updates, shared)
+        for number, (k, update) in enumerate(zip(parts, updates, strict=True)):
+            A[k] = bundle.mixed_rows(number, lam, A[k], update.step, y[k], weight[k])
+        bundle.drop_cuts(lam)
+        np.testing.assert_allclose(bundle.theta.sum(axis=0), Phi.T @ A, atol=1e-10)
+        assert bundle.gain.sum() == pytest.approx(A[np.arange(60), y].sum())
+        values.append(dual_value(Ks, A, y, 0.5, 3.0))
+    assert values[-1] > 0.0
     assert (np.diff(values) >= -1e-12 * values[-1]).all()
 
 
