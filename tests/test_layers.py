@@ -92,4 +92,4 @@ SOURCES = sorted([*ROOT.rglob("*.py"), *TESTS.rglob("*.py")])
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: "/".join(p.parts[-3:]))
 def test_files_stay_small(path):
-    assert len(path.read_text().splitlines()) <= 400
+    assert len(path.read_text().splitlines()) <= 500

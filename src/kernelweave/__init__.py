@@ -27,8 +27,7 @@ from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.estimators.search import MKLClassifierCV, MKLRegressorCV
 from kernelweave.io import load, save
 from kernelweave.metric import ITML, ITMLPlus, ITMLSelect, SupervisedMetric
-from kernelweave.multiclass.batches import batches
-from kernelweave.multiclass.obscure import ObscureClassifier
+from kernelweave.multiclass import ObscureClassifier, batches
 from kernelweave.privileged.svm_2k import SVM2K
 from kernelweave.privileged.svm_plus import SVMPlusClassifier
 from kernelweave.report import write_report

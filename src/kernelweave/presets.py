@@ -20,8 +20,7 @@ from kernelweave.estimators.fisher import FisherMKLClassifier
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex, Uniform
 from kernelweave.learners import Hinge
 from kernelweave.metric import ITML, ITMLPlus, ITMLSelect
-from kernelweave.multiclass.obscure import ObscureClassifier
-from kernelweave.multiclass.online_batch import OnlineBatch
+from kernelweave.multiclass import ObscureClassifier, OnlineBatch
 from kernelweave.privileged.svm_2k import SVM2K
 from kernelweave.privileged.svm_plus import SVMPlusClassifier
 from kernelweave.solvers import CuttingPlane

@@ -6,7 +6,7 @@ from kernelweave.gram.joined import JoinedGrams
 from kernelweave.gram.lowrank.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.policy import StoragePolicy, build_gram_stack, exact_gram_stack
-from kernelweave.gram.protocol import GramStack, KernelRows
+from kernelweave.gram.protocol import GramStack
 from kernelweave.gram.source import BlockSource
 from kernelweave.gram.storage import Storage
 
@@ -16,7 +16,6 @@ __all__ = [
     "DenseGrams",
     "GramStack",
     "JoinedGrams",
-    "KernelRows",
     "LowRankGrams",
     "PackedGrams",
     "Storage",

@@ -1,11 +1,31 @@
-"""Solvers of the multiclass p-norm problem: stochastic, online and batch, and certified dual ascent."""
+"""OBSCURE: multiclass p-norm multiple kernel learning, all classes at once [Orabona10].
 
-from kernelweave.multiclass.base import PNormSolver
+One weight per kernel for all classes, a group norm ‖w̄‖_{2,p} with 1 < p ≤ 2, the multiclass hinge loss, and
+bounds of the optimum from both sides. Besides the paper's two-stage algorithm there is a certified dual
+solver, which is the default; samples may come in batches, or lie on the workers of a cluster.
+
+The mathematics: ``problem`` (primal, dual, bounds), ``rows`` (how rows of the kernels are stored or
+computed). The solvers: ``stochastic`` (`OnlineBatch`, the paper's Algorithms 1 and 2, and `Pegasos`),
+``dual_ascent`` (`DualAscent`), ``partitioned_ascent`` (the same dual, the samples in pieces), ``checkpoint``
+(continuing a killed fit). The estimator: ``obscure`` (`ObscureClassifier`), ``stream`` (``partial_fit``, and
+scores of new samples), ``partitions`` (`batches`, and the samples of ``fit_partitions``).
+"""
+
 from kernelweave.multiclass.checkpoint import Checkpoint
 from kernelweave.multiclass.dual_ascent import DualAscent
-from kernelweave.multiclass.online_batch import OnlineBatch
-from kernelweave.multiclass.pegasos import Pegasos
-from kernelweave.multiclass.problem import PNormProblem
-from kernelweave.multiclass.result import PNormResult
+from kernelweave.multiclass.obscure import ObscureClassifier
+from kernelweave.multiclass.partitions import batches
+from kernelweave.multiclass.problem import PNormProblem, PNormResult, PNormSolver
+from kernelweave.multiclass.stochastic import OnlineBatch, Pegasos
 
-__all__ = ["Checkpoint", "DualAscent", "OnlineBatch", "PNormProblem", "PNormResult", "PNormSolver", "Pegasos"]
+__all__ = [
+    "Checkpoint",
+    "DualAscent",
+    "ObscureClassifier",
+    "OnlineBatch",
+    "PNormProblem",
+    "PNormResult",
+    "PNormSolver",
+    "Pegasos",
+    "batches",
+]

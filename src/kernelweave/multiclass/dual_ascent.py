@@ -9,20 +9,21 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.multiclass.base import PNormSolver
-from kernelweave.multiclass.certificate import Evaluation, clipped, energies, evaluate
+from kernelweave.estimators.parameters import check_count, check_number
 from kernelweave.multiclass.checkpoint import Checkpoint, generator_state, restored_generator
-from kernelweave.multiclass.problem import PNormProblem
-from kernelweave.multiclass.result import PNormResult, Tracker
-from kernelweave.multiclass.stochastic import images
+from kernelweave.multiclass.problem import (
+    BoundTracker,
+    Evaluation,
+    PNormProblem,
+    PNormResult,
+    PNormSolver,
+    dual_norm_and_weights,
+    energies,
+    evaluate,
+    rival_leads,
+    sample_gaps,
+)
 from kernelweave.solvers.problem import Progress
-
-# Samples below these shares of the mean gap wait: first the coarse sweeps, later the fine ones.
-COARSE, FINE, FINE_BELOW = 0.5, 0.1, 1e-2
-# A block is left when this share of its own gap is still open, or after so many sweeps.
-SETTLED, SWEEPS = 0.05, 12
-# A block takes this share of the samples, and at least so many; memory may allow fewer.
-SHARE, LEAST = 4, 256
 
 
 @dataclass
@@ -38,11 +39,10 @@ class DualAscent(PNormSolver):
     max_passes : most rows of all kernels to use, in units of the number of samples.
     block : samples to work on at a time where kernels are not in memory; None chooses.
 
-    Notes
-    -----
-    A visit to a sample maximises the quadratic model of D in its row of A, by sorting, and then D itself on
-    the way there. Samples without kernels in memory are taken in blocks, drawn in proportion to their
-    share of the gap (greedy choices go round in circles); only those that moved have their rows computed.
+    Notes ----- A visit to a sample maximises a quadratic model of D in its row of A, by sorting, and then D
+    itself on the line from the present row to that maximum. Where the kernels are not in memory, blocks of
+    samples are drawn in proportion to their share of the gap (the samples with the largest gaps alone would
+    return again and again); only those that moved have their rows computed.
     Differs from the paper: it is not in it; the problem is the paper's, the bounds are new.
 
     Examples
@@ -58,12 +58,10 @@ class DualAscent(PNormSolver):
     block: int | None = None
 
     def check(self) -> None:
-        if not 0.0 < self.tol < 1.0:
-            raise ValueError(f"DualAscent needs a tol between 0 and 1; got tol={self.tol!r}.")
+        check_number("DualAscent.tol", self.tol, above=0.0, below=1.0)
         if not self.max_passes > 0.0:
             raise ValueError(f"DualAscent needs max_passes above 0; got max_passes={self.max_passes!r}.")
-        if self.block is not None and self.block < 1:
-            raise ValueError(f"DualAscent needs block=None or at least 1; got block={self.block!r}.")
+        check_count("DualAscent.block", self.block, optional=True)
 
     def solve(
         self,
@@ -73,47 +71,54 @@ class DualAscent(PNormSolver):
         checkpoint: Checkpoint | None = None,
     ) -> PNormResult:
         self.check()
-        tracker = Tracker(problem, progress)
+        tracker = BoundTracker(problem, progress)
         saved = None if checkpoint is None else checkpoint.load()
-        walk = _Walk.start(problem, rng) if saved is None else _Walk.restored(problem, saved)
-        if saved is not None:
+        if saved is None:
+            state = AscentState.start(problem, rng)
+        else:
+            state = AscentState.restored(problem, saved)
             tracker.restore(saved)
         stopped = None
         try:
             while stopped is None:
-                seen = walk.evaluate()
-                tracker.add(walk.A, seen)
+                evaluation = state.evaluate()
+                tracker.add(state.A, evaluation)
                 if tracker.certificate.relative_gap <= self.tol:
                     stopped = "converged"
-                elif walk.passes >= self.max_passes:
+                elif state.passes >= self.max_passes:
                     stopped = "max_passes"
                 else:
-                    if checkpoint is not None and checkpoint.due():
-                        checkpoint.save(walk.state() | tracker.state())
-                    stopped = None if walk.advance(seen, tracker, self.block) else "stalled"
+                    if checkpoint is not None and checkpoint.is_due():
+                        checkpoint.save(state.saved() | tracker.state())
+                    state.ascend(evaluation, tracker.certificate.relative_gap, self.block)
+                    stopped = "stalled" if state.n_idle == 3 else None
         except KeyboardInterrupt:
             if tracker.best is None:
                 raise
             stopped = "interrupted"
         if checkpoint is not None and stopped != "interrupted":
             checkpoint.clear()
-        proved = walk.proved(tracker)
-        if stopped == "converged" and proved.certificate.relative_gap > self.tol:
+        tracker = state.recertify(tracker)
+        if stopped == "converged" and tracker.certificate.relative_gap > self.tol:
             stopped = "stalled"  # what looked like convergence was rounding
-        return proved.result(walk.passes, stopped)
+        return tracker.result(state.passes, stopped)
 
 
 @dataclass
-class _Walk:
-    """Coefficients A, their images G_j = K_jA as (kernels, classes, N), and what the next step depends on."""
+class AscentState:
+    """Coefficients A, their products G_j = K_j A (kernels, classes, N), and all that the next step needs.
+
+    ``step_squares`` are the sums of squares, per class, of all steps added to G; ``passes`` the rows used, in
+    units of N; ``n_idle`` how many rounds in a row have moved nothing.
+    """
 
     problem: PNormProblem
     rng: np.random.Generator
     A: Matrix
     G: AnyArray
-    travel: Vector
+    step_squares: Vector
     passes: float = 0.0
-    idle: int = 0
+    n_idle: int = 0
 
     @classmethod
     def start(cls, problem: PNormProblem, rng: np.random.Generator) -> Self:
@@ -121,100 +126,106 @@ class _Walk:
         return cls(problem, rng, np.zeros((n, C)), np.zeros((problem.rows.n_kernels, C, n)), np.zeros(C))
 
     @classmethod
-    def restored(cls, problem: PNormProblem, state: dict[str, AnyArray]) -> Self:
-        rng = restored_generator(state["rng"])
-        A, G, travel = state["A"], state["G"], state["travel"]
-        return cls(problem, rng, A, G, travel, float(state["passes"]), int(state["idle"]))
+    def restored(cls, problem: PNormProblem, saved: dict[str, AnyArray]) -> Self:
+        """Return the state that `saved` described."""
+        rng, passes, n_idle = restored_generator(saved["rng"]), float(saved["passes"]), int(saved["n_idle"])
+        return cls(problem, rng, saved["A"], saved["G"], saved["step_squares"], passes, n_idle)
 
-    def state(self) -> dict[str, Any]:
-        names = ("A", "G", "travel", "passes", "idle")
+    def saved(self) -> dict[str, Any]:
+        """Return what a checkpoint has to hold."""
+        names = ("A", "G", "step_squares", "passes", "n_idle")
         return {name: getattr(self, name) for name in names} | {"rng": generator_state(self.rng)}
 
     def evaluate(self) -> Evaluation:
-        return evaluate(self.problem, self.A, self.G, travel=self.travel)
+        return evaluate(self.problem, self.A, self.G, step_squares=self.step_squares)
 
-    def advance(self, seen: Evaluation, tracker: Tracker, block: int | None) -> bool:
-        """Move once over the samples that hold the gap open; False when nothing moves any more."""
-        near = tracker.certificate.relative_gap < FINE_BELOW
+    def ascend(self, evaluation: Evaluation, relative_gap: float, block: int | None) -> None:
+        """Visit the samples with the largest gaps: of all, or of a block where rows are computed."""
         if self.problem.rows.is_stored and block is None:
-            moved = self._sweep(seen.open, FINE if near else COARSE)
+            # Far from the optimum the samples with less than half the mean gap are not worth a visit.
+            n_moved = self._sweep(evaluation.sample_gaps, 0.1 if relative_gap < 1e-2 else 0.5)
         else:
-            moved = self._block(seen.open, block)
-        self.idle = 0 if moved else self.idle + 1
-        self.passes += moved / self.problem.n_samples
-        return self.idle < 3
+            n_moved = self._sweep_block(evaluation.sample_gaps, block)
+        self.n_idle = 0 if n_moved else self.n_idle + 1
+        self.passes += n_moved / self.problem.n_samples
 
-    def _sweep(self, still: Vector, share: float) -> int:
-        """Ascend on all samples, whose kernels are in memory."""
-        every = np.arange(self.problem.n_samples)
-        order = self.rng.permutation(np.flatnonzero(still > share * still.mean()))
+    def _sweep(self, gaps: Vector, threshold: float) -> int:
+        """Visit all samples with a gap above this multiple of the mean, whose kernels are in memory."""
+        everything = np.arange(self.problem.n_samples)
         before = self.A.copy()
-        moved = self._ascend(self.problem.rows.block(every), every, order, self.A, self.G, self._energies())
-        self.travel += ((self.A - before) ** 2).sum(axis=0)
-        return moved
+        n_moved = self._visit(
+            self.problem.rows.block(everything),
+            everything,
+            self._order(gaps, threshold),
+            self.A,
+            self.G,
+            energies(self.A, self.G),
+        )
+        self.step_squares += ((self.A - before) ** 2).sum(axis=0)
+        return n_moved
 
-    def _block(self, still: Vector, wanted: int | None) -> int:
-        """Ascend on a block of samples alone, then carry what moved to all of them."""
-        places = self._choose(still, wanted)
+    def _sweep_block(self, gaps: Vector, size: int | None) -> int:
+        """Ascend on a block of samples alone, then add what moved to the products of all samples."""
+        places = self._draw_block(gaps, size)
         K = self.problem.rows.block(places)
         A, G = self.A[places], np.ascontiguousarray(self.G[:, :, places])
-        s, goal = self._energies(), SETTLED * float(still[places].sum())
-        still = still[places]
-        for _ in range(SWEEPS):
-            order = self.rng.permutation(np.flatnonzero(still > FINE * still.mean()))
-            if not self._ascend(K, places, order, A, G, s):
+        s, block_gaps = energies(self.A, self.G), gaps[places]
+        # The block is left at a twentieth of its gap: its samples depend on all others, which stand still.
+        enough = 0.05 * float(block_gaps.sum())
+        for _ in range(12):
+            if not self._visit(K, places, self._order(block_gaps, 0.1), A, G, s):
                 break
-            still = self._open(places, A, G, s)
-            if still.sum() <= goal:
+            block_gaps = self._gaps_of(places, A, G, s)
+            if block_gaps.sum() <= enough:
                 break
         moved = np.flatnonzero((self.A[places] != A).any(axis=1))
         if moved.size:
-            self._carry(places[moved], A[moved] - self.A[places[moved]])
+            self._add_products(places[moved], A[moved] - self.A[places[moved]])
             self.A[places] = A
         return int(moved.size)
 
-    def _choose(self, still: Vector, wanted: int | None) -> Indices:
-        n = still.size
-        size = min(n, max(n // SHARE, LEAST), self.problem.rows.block_size) if wanted is None else wanted
-        waiting = np.flatnonzero(still > 0.0)
-        if waiting.size <= size:
-            return waiting
-        share = still[waiting] / still[waiting].sum()
-        return np.sort(self.rng.choice(waiting, size, replace=False, p=share, shuffle=False))
+    def _draw_block(self, gaps: Vector, size: int | None) -> Indices:
+        """Draw samples in proportion to their gaps: a quarter of all, at least 256, or ``size``."""
+        if size is None:
+            size = min(gaps.size, max(gaps.size // 4, 256), self.problem.rows.max_block)
+        positive = np.flatnonzero(gaps > 0.0)
+        if positive.size <= size:
+            return positive
+        probability = gaps[positive] / gaps[positive].sum()
+        return np.sort(self.rng.choice(positive, size, replace=False, p=probability, shuffle=False))
 
-    def _ascend(self, K: AnyArray, places: Indices, order: Indices, A: Matrix, G: AnyArray, s: Vector) -> int:
+    def _order(self, gaps: Vector, threshold: float) -> Indices:
+        """Return the places with a gap above this multiple of the mean, permuted."""
+        return self.rng.permutation(np.flatnonzero(gaps > threshold * gaps.mean())).astype(np.int64)
+
+    def _visit(self, K: AnyArray, places: Indices, order: Indices, A: Matrix, G: AnyArray, s: Vector) -> int:
+        """Maximise D over one row of A after the other; A, G and s change in place. Return how many moved."""
         problem = self.problem
         y, weight = problem.y[places], problem.weight[places]
-        return _core.ascend(K, y, weight, problem.scale, problem.q, order.astype(np.int64), A, G, s)
+        return _core.ascend(K, y, weight, problem.scale, problem.q, order, A, G, s)
 
-    def _open(self, places: Indices, A: Matrix, G: AnyArray, s: Vector) -> Vector:
-        """Return how much of the gap each sample of the block holds."""
-        problem, index = self.problem, np.arange(places.size)
-        eta = problem.slopes(s)[1]
-        f = np.einsum("j,jci->ci", eta, G) / problem.scale
-        y = problem.y[places]
-        errors = f - f[y, index] + 1.0
-        errors[y, index] = 0.0
-        loss = problem.weight[places] * errors.max(axis=0)
-        return np.asarray(np.maximum(loss - A[index, y] + np.einsum("ic,ci->i", A, f), 0.0))
+    def _gaps_of(self, places: Indices, A: Matrix, G: AnyArray, s: Vector) -> Vector:
+        """Return the gaps of the samples of a block."""
+        problem, y = self.problem, self.problem.y[places]
+        f = np.tensordot(dual_norm_and_weights(s, problem.q)[1], G, axes=1) / problem.scale
+        return sample_gaps(A, f, rival_leads(f, y), y, problem.weight[places])
 
-    def _carry(self, moved: Indices, steps: Matrix) -> None:
-        """Add the images of the steps of these samples to those of all."""
-        self.travel += (steps**2).sum(axis=0)
-        images = self.problem.rows.products(np.arange(self.problem.n_samples), moved, steps)
-        self.G += images.transpose(0, 2, 1)
+    def _add_products(self, moved: Indices, steps: Matrix) -> None:
+        """Add K_j times the steps of these samples to G."""
+        self.step_squares += (steps**2).sum(axis=0)
+        products = self.problem.rows.products(np.arange(self.problem.n_samples), moved, steps)
+        self.G += products.transpose(0, 2, 1)
 
-    def _energies(self) -> Vector:
-        return energies(self.A, self.G)
+    def recertify(self, tracker: BoundTracker) -> BoundTracker:
+        """Return the bounds drawn from products computed anew, where many small steps have made G.
 
-    def proved(self, tracker: Tracker) -> Tracker:
-        """Return bounds drawn from images made anew, where many small steps made those at hand."""
+        Only where kernels are stored: there G is updated at every visit, and computing it again is cheap.
+        """
         if not self.problem.rows.is_stored or tracker.best is None:
             return tracker
-        fresh = Tracker(self.problem, None)
+        fresh = BoundTracker(self.problem, None)
         # The least P seen and the last, highest D need not be of the same A.
         for A in (tracker.best[0], self.A):
-            inside = clipped(A, self.problem.y, self.problem.weight)
-            fresh.add(inside, evaluate(self.problem, inside, images(self.problem, inside)))
+            fresh.add(A, evaluate(self.problem, A, self.problem.products(A)))
         fresh.history = tracker.history
         return fresh

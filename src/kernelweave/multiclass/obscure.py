@@ -1,4 +1,4 @@
-"""OBSCURE as an estimator: multiclass p-norm MKL that streams, scales and says how good it is."""
+"""OBSCURE as an estimator: multiclass p-norm MKL by `fit`, in batches, or on partitions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
+import joblib
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin
@@ -13,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelweave._threads import blas_threads
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank
 from kernelweave.bank.features import Features
 from kernelweave.estimators.answers import winners
@@ -29,41 +30,26 @@ from kernelweave.estimators.targets import (
     sample_weights,
 )
 from kernelweave.estimators.training import warn_of_gap
-from kernelweave.gram import KernelRows
 from kernelweave.gram.memory import require_room
-from kernelweave.multiclass import PNormProblem, PNormResult, PNormSolver
-from kernelweave.multiclass.checkpoint import Checkpoint
-from kernelweave.multiclass.checkpointing import as_checkpoint, keyed
+from kernelweave.multiclass.checkpoint import Checkpoint, as_checkpoint
 from kernelweave.multiclass.dual_ascent import DualAscent
-from kernelweave.multiclass.online import OnlineRule, Standing
-from kernelweave.multiclass.partitioned_fit import fit_on_partitions
-from kernelweave.multiclass.row_blocks import rows_of
-from kernelweave.multiclass.rows import FeatureRows
-from kernelweave.multiclass.segments import segment_sums
+from kernelweave.multiclass.partitioned_ascent import solve_partitioned
+from kernelweave.multiclass.partitions import PartitionedData, PartitionReader
+from kernelweave.multiclass.problem import PNormProblem, PNormResult, PNormSolver
+from kernelweave.multiclass.rows import FeatureRows, KernelRows, build_kernel_rows, check_diagonals
 from kernelweave.multiclass.stream import (
     FeatureScorer,
     FeatureStream,
     KernelScorer,
     KernelStream,
-    require_lengths,
+    OnlineRule,
+    update_stream,
 )
 from kernelweave.solvers import Certificate
 from kernelweave.solvers.result import Record
 
-# What a stream cannot say: there is no one set of samples to speak of.
-OF_A_FIT = (
-    "bounds_",
-    "certificate_",
-    "duality_gap_",
-    "objective_",
-    "history_",
-    "n_passes_",
-    "support_",
-    "dual_coef_",
-)
 
-
-class Bounds(NamedTuple):
+class OptimumBounds(NamedTuple):
     """lower ≤ optimum ≤ upper."""
 
     lower: float
@@ -91,13 +77,13 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     class_weight : dict, "balanced" or None, default=None
         Factor on the loss per class.
     memory_limit : float or None, default=None
-        Most bytes for kernels; past it their rows are made when asked. None is 80 % of what is free.
+        Most bytes for kernels; past it their rows are computed on demand. None is 80 % of what is free.
     n_jobs : int or None, default=None
-        Threads that make kernel rows; None is 1, −1 is all.
+        Threads that compute kernel rows; None is 1, −1 is all.
     random_state : int, RandomState or None, default=None
         Order of the samples, and draws of features.
     checkpoint : path, Checkpoint or None, default=None
-        File to go on from if training was killed; the result is that of an uninterrupted run.
+        File to continue from if training was killed; the result is that of an uninterrupted run.
     verbose : int, default=0
         1 shows a bar with the gap and the time left.
 
@@ -170,38 +156,57 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.classes_, index = encode_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, self.class_weight, self.classes_, index)
         rng = self._generator()
-        maps = None if self.features is None else self.features.fit(fitted, X, rng)
-        rows = self._rows(fitted, maps, X)
-        require_lengths(rows.diagonals)
-        problem = self._problem(rows, index, weight)
+        features = None if self.features is None else self.features.fit(fitted, X, rng)
+        rows = self._kernel_rows(fitted, features, X)
+        lam = 1.0 / (float(self.C) * index.size)
+        problem = PNormProblem(rows, index.astype(np.int64), self.classes_.size, lam, float(self.p), weight)
         with gap_bars(self.verbose) as bar, blas_threads(1):
             progress = bar("p-norm MKL", getattr(self.part("solver"), "tol", 1e-4))
-            result = self.part("solver").solve(problem, rng, progress, self._checkpoint(problem, X))
-        self._keep(fitted, maps, rows, result)
-        self._warn(result)
+            result = self.part("solver").solve(problem, rng, progress, self._keyed_checkpoint(problem, X))
+        self._set_fitted(fitted, features, rows, result)
+        self._warn_unless_finished(result)
         return self
 
     def fit_partitions(self, X: Any, y: Any, *, client: Any = None, max_rounds: int = 200) -> Self:
         """Learn from partitions, which need not fit into one memory: Dask collections, or lists of arrays.
 
-        Needs ``features``. Each round every partition ascends by itself and tells the slope of its loss; the
-        best mixture of these points of the dual comes next; bounds are of the whole problem. ``client`` is
-        that of a Dask cluster, whose workers hold the features and may get lost; with None this process
-        holds those of all partitions. The first partition that is not empty fixes the features. Of a
-        ``DualAscent`` only ``tol`` counts here.
+        Needs ``features``. Each round every partition ascends by itself and returns the subgradient of its
+        loss; the best mixture of these points of the dual comes next; the bounds are those of the problem on
+        all samples. ``client`` is that of a Dask cluster, whose workers hold the features and may get lost;
+        with None this process holds those of all partitions. The first partition that is not empty fixes the
+        features. Of a ``DualAscent`` only ``tol`` counts here.
         """
         self._check_parameters()
         self._check_for_partitions(max_rounds)
         forget(self)
         tol = self.part("solver").tol
         with gap_bars(self.verbose, "round") as bar, blas_threads(1):
-            maps, found = fit_on_partitions(self, X, y, client, max_rounds, tol, bar("p-norm MKL", tol))
+            data = PartitionedData(X, y, client)
+            self.classes_ = data.classes
+            first = check_input(self, data.first(), reset=True)
+            self.bank_ = as_bank(self.bank).fit(first)
+            rng = self._generator()
+            features = self.features.fit(self.bank_, first, rng)
+            if client is None:
+                self._require_room_for(features, data.n_samples, "in all partitions", "or a client")
+            factors = class_factors(self.class_weight, data.classes, data.class_counts)
+            found = solve_partitioned(
+                data.read(PartitionReader(self._column_checker(), features, data.classes, factors)),
+                data.classes.size,
+                features.offsets,
+                1.0 / (float(self.C) * data.n_samples),
+                float(self.p),
+                data.update,
+                tol=tol,
+                max_rounds=max_rounds,
+                seed=int(rng.integers(2**31)),
+                progress=bar("p-norm MKL", tol),
+            )
         self.kernel_names_ = self.bank_.names
-        lengths = np.sqrt(segment_sums((found.theta**2).sum(axis=1), maps.offsets))
-        self.kernel_weights_, self.kernel_norms_ = found.eta, found.eta * lengths
-        self.scorer_: Any = FeatureScorer(maps, found.eta, found.theta)
+        self.kernel_weights_, self.kernel_norms_ = found.eta, found.norms
+        self.scorer_: Any = FeatureScorer(features, found.eta, found.theta)
         self.n_support_ = found.n_support
-        self._keep_bounds(found.certificate, found.history)
+        self._set_bounds(found.certificate, found.history)
         warn_of_gap(found.certificate, tol, f"max_rounds={max_rounds} were made; raise it, or tol")
         return self
 
@@ -214,7 +219,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self._check_parameters()
         before = dict(vars(self))
         try:
-            self._advance(X, y, classes, sample_weight)
+            self._update_stream(X, y, classes, sample_weight)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -228,7 +233,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         return np.asarray(values[:, 1] - values[:, 0] if self.classes_.size == 2 else values)
 
     def _kernel_parts(self, X: Any) -> AnyArray:
-        parts = self.scorer_.parts(check_input(self, X, reset=False))
+        parts = self.scorer_.contributions(check_input(self, X, reset=False))
         return np.asarray(parts[:, [1]] - parts[:, [0]] if self.classes_.size == 2 else parts)
 
     def _kernel_rest(self) -> AnyArray:
@@ -274,32 +279,55 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             )
         if self.checkpoint is not None:
             raise ValueError(
-                "fit_partitions writes no checkpoint; set checkpoint=None. A cluster makes again what a lost "
-                "worker held."
+                "fit_partitions writes no checkpoint; set checkpoint=None. A cluster computes again what a "
+                "lost worker held."
             )
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _rows(self, fitted: Any, maps: Any, X: Any) -> KernelRows:
-        if maps is not None:
-            n, D, M = fitted.n_samples, int(maps.offsets[-1]), len(maps.offsets) - 1
-            needed = 8 * n * (D + 3 * M * self.classes_.size)
-            advice = "raise memory_limit, use fewer features, or partial_fit"
-            require_room(needed, self.memory_limit, f"{D} features of {n} samples", advice)
-            return FeatureRows(maps.transform(X), maps.offsets)
-        return rows_of(fitted, self.classes_.size, self.memory_limit, effective_n_jobs(self.n_jobs))
+    def _kernel_rows(self, fitted: Any, features: Any, X: Any) -> KernelRows:
+        if features is None:
+            rows = build_kernel_rows(
+                fitted, self.classes_.size, self.memory_limit, effective_n_jobs(self.n_jobs)
+            )
+            check_diagonals(rows.diagonals)
+            return rows
+        # Beside the features a solver holds K_m A, a change of it, and a copy on the way.
+        products = 3 * len(fitted) * self.classes_.size
+        self._require_room_for(features, fitted.n_samples, "", "or partial_fit", products)
+        rows = FeatureRows(features.transform(X), features.offsets)
+        rows.check()
+        return rows
 
-    def _problem(self, rows: KernelRows, index: AnyArray, weight: Vector) -> PNormProblem:
-        lam = 1.0 / (float(self.C) * index.size)
-        return PNormProblem(rows, index.astype(np.int64), self.classes_.size, lam, float(self.p), weight)
+    def _require_room_for(self, features: Any, n: int, where: str, else_: str, beside: int = 0) -> None:
+        """Raise MemoryError unless the features of n samples fit, with ``beside`` more numbers per sample."""
+        D = int(features.offsets[-1])
+        what = f"{D} features of {n} samples {where}".rstrip()
+        advice = f"raise memory_limit, use fewer features, {else_}"
+        require_room(8 * n * (D + beside), self.memory_limit, what, advice)
 
-    def _checkpoint(self, problem: PNormProblem, X: Any) -> Checkpoint | None:
-        """Return where the fit is saved, under a key of all that decides its result."""
+    def _column_checker(self) -> Any:
+        """Return an estimator of the same bank that knows the columns of the first partition."""
+        checker = type(self)(bank=self.bank)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(checker, name, getattr(self, name))
+        return checker
+
+    def _keyed_checkpoint(self, problem: PNormProblem, X: Any) -> Checkpoint | None:
+        """Return where the fit is saved, under a key of everything that decides its result."""
+        checkpoint = as_checkpoint(self.checkpoint)
+        if checkpoint is None:
+            return None
+        # Samples are hashed as they were given; kernels between sixteen of them identify the bank.
+        probes = np.unique(np.linspace(0, problem.n_samples - 1, 16).astype(np.intp))
+        samples = joblib.hash(X, hash_name="sha1", coerce_mmap=True)
         seed = self.random_state if isinstance(self.random_state, int) else None
-        return keyed(self.checkpoint, problem, X, self.part("solver"), self.features, seed)
+        parts = (samples, problem.lam, problem.p, self.part("solver"), self.features, seed)
+        return checkpoint.with_key(parts, problem.rows.block(probes), problem.y, problem.weight)
 
-    def _keep(self, fitted: Any, maps: Any, rows: KernelRows, result: PNormResult) -> None:
+    def _set_fitted(self, fitted: Any, features: Any, rows: KernelRows, result: PNormResult) -> None:
         """Set the learnt attributes from the solution."""
         self.bank_ = fitted.for_prediction()
         self.kernel_names_ = fitted.names
@@ -307,20 +335,20 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.support_ = np.flatnonzero(result.coef.any(axis=1))
         self.dual_coef_ = np.ascontiguousarray(result.coef[self.support_].T)
         self.n_support_ = int(self.support_.size)
-        self._keep_bounds(result.certificate, result.history)
+        self._set_bounds(result.certificate, result.history)
         self.n_passes_ = result.passes
         self.scorer_ = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_)
         if isinstance(rows, FeatureRows):
-            self.scorer_ = FeatureScorer(maps, result.eta, rows.Phi.T @ result.coef)
+            self.scorer_ = FeatureScorer(features, result.eta, rows.Phi.T @ result.coef)
 
-    def _keep_bounds(self, certificate: Certificate, history: Sequence[Record]) -> None:
-        """Set what is known of the optimum, and how it came to be known."""
-        self.certificate_, self.bounds_ = certificate, Bounds(certificate.lower, certificate.upper)
+    def _set_bounds(self, certificate: Certificate, history: Sequence[Record]) -> None:
+        """Set the bounds of the optimum, and their history."""
+        self.certificate_, self.bounds_ = certificate, OptimumBounds(certificate.lower, certificate.upper)
         self.duality_gap_, self.objective_ = certificate.relative_gap, certificate.upper
         self.history_ = list(history)
         self.n_iter_ = len(self.history_)
 
-    def _warn(self, result: PNormResult) -> None:
+    def _warn_unless_finished(self, result: PNormResult) -> None:
         """Say so when a solver with a tolerance stopped above it, or any solver was interrupted."""
         tol = getattr(self.part("solver"), "tol", None)
         if result.stopped in ("converged", "epochs"):
@@ -337,8 +365,8 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             stacklevel=3,
         )
 
-    def _advance(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-        """Take a batch into the stream, and set the attributes that follow from it."""
+    def _update_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        """Pass a batch through the stream, and set the attributes that follow from it."""
         if is_precomputed(self.bank):
             raise ValueError(
                 "partial_fit needs a bank that computes its kernels: samples of later batches have no "
@@ -358,7 +386,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         weight = weight * class_factors(self.class_weight, self.classes_)[index]
         stream = self.stream_ if hasattr(self, "stream_") else self._new_stream(X)
         with blas_threads(1):
-            self._follow(stream.advanced(X, index, weight, self.memory_limit))
+            self._set_streamed(update_stream(stream, X, index, weight, self.memory_limit))
 
     def _new_stream(self, X: Any) -> KernelStream | FeatureStream:
         """Return a stream that starts from nothing, or from what ``fit`` has learnt."""
@@ -368,24 +396,20 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             self.bank_ = as_bank(self.bank).fit(X)
             self.kernel_names_ = self.bank_.names
         M, C = len(self.bank_), self.classes_.size
-        # w^j = σ_j θ^j / q online, and σ_j coef_j after a fit: θ is q times the coefficients.
-        norms = (
-            self.kernel_norms_ / np.where(self.kernel_weights_ > 0, self.kernel_weights_, 1) if fitted else 0
-        )
-        s = np.zeros(M) + (rule.q * norms) ** 2
+        s = rule.theta_squares(self.kernel_weights_, self.kernel_norms_) if fitted else np.zeros(M)
         if self.features is None:
             return KernelStream(self.bank_, rule, s, C, first=self.scorer_ if fitted else None)
         if fitted:
             return FeatureStream(self.scorer_.features, rule, s, rule.q * self.scorer_.theta, self.n_support_)
-        maps = self.features.fit(self.bank_, X, self._generator())
-        return FeatureStream(maps, rule, s, np.zeros((int(maps.offsets[-1]), C)))
+        features = self.features.fit(self.bank_, X, self._generator())
+        return FeatureStream(features, rule, s, np.zeros((int(features.offsets[-1]), C)))
 
-    def _follow(self, stream: Any) -> None:
-        """Set what a stream knows, and forget what only a fit could say."""
-        for name in OF_A_FIT:
+    def _set_streamed(self, stream: KernelStream | FeatureStream) -> None:
+        """Set what a stream has learnt, and remove what is true of one set of samples only."""
+        of_a_fit = "bounds_ certificate_ duality_gap_ objective_ history_ n_passes_ support_ dual_coef_"
+        for name in of_a_fit.split():
             self.__dict__.pop(name, None)
-        standing = Standing(stream.rule.q, stream.s)
         self.stream_ = self.scorer_ = stream
-        self.kernel_weights_, self.kernel_norms_ = standing.eta, standing.norms
+        self.kernel_weights_, self.kernel_norms_ = stream.rule.weights_and_norms(stream.s)
         self.n_support_ = stream.n_support
         self.n_iter_ = 1

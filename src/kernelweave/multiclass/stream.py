@@ -1,24 +1,28 @@
-"""Streams: the online stage of OBSCURE batch by batch, on kernels or on explicit features."""
+"""What a fitted model keeps to score new samples, and streams: stage 1 of OBSCURE batch by batch.
+
+Two kinds of each: on kernels, where the samples that changed the model are kept, and on explicit features,
+whose memory does not grow. A stream is a value: `update_stream` returns another one, so that a batch with an
+error in it leaves the model as it was.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from kernelweave import _core
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import contributions, scores
 from kernelweave.bank.features import FittedFeatures
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.gram.memory import budget, human
-from kernelweave.multiclass.online import OnlineRule, Standing
-from kernelweave.multiclass.segments import segment_sums
-
-AnyStream = TypeVar("AnyStream", "KernelStream", "FeatureStream")
-# Samples without features take no memory, whatever their number.
-MANY = 1 << 30
+from kernelweave.multiclass.problem import dual_norm_and_weights
+from kernelweave.multiclass.rows import FeatureRows, check_diagonals
+from kernelweave.multiclass.stochastic import ThetaIterate, online_step
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,10 @@ class KernelScorer:
     support: AnyArray = field(repr=False)
 
     def scores(self, X: Any) -> Matrix:
+        """Return f_c(x), of shape (rows, classes)."""
         return scores(self.bank, X, self.eta[None], self.coef, self.support)
 
-    def parts(self, X: Any) -> AnyArray:
+    def contributions(self, X: Any) -> AnyArray:
         """Return what every kernel adds to the scores: (rows, classes, M)."""
         return contributions(self.bank, X, self.eta[:, None] * self.coef[:, None], self.support)
 
@@ -47,23 +52,39 @@ class FeatureScorer:
     theta: Matrix = field(repr=False)
 
     def scores(self, X: Any) -> Matrix:
+        """Return f_c(x), of shape (rows, classes)."""
         weights = np.repeat(self.eta, np.diff(self.features.offsets))
         return self.features.transform(X) @ (weights[:, None] * self.theta)
 
-    def parts(self, X: Any) -> AnyArray:
-        Phi, bounds = self.features.transform(X), self.features.offsets
-        each = [
-            weight * Phi[:, a:b] @ self.theta[a:b]
-            for weight, a, b in zip(self.eta, bounds[:-1], bounds[1:], strict=True)
-        ]
+    def contributions(self, X: Any) -> AnyArray:
+        """Return what every kernel adds to the scores: (rows, classes, M)."""
+        Phi, bounds = self.features.transform(X), pairwise(self.features.offsets)
+        each = [eta * Phi[:, a:b] @ self.theta[a:b] for eta, (a, b) in zip(self.eta, bounds, strict=True)]
         return np.stack(each, axis=2)
+
+
+@dataclass(frozen=True)
+class OnlineRule:
+    """The constants of stage 1: the exponent q of the dual norm, and the step eta of `online_step`."""
+
+    q: float
+    eta: float = 2.0
+
+    def weights_and_norms(self, s: Vector) -> tuple[Vector, Vector]:
+        """Return the kernel weights σ_j and the norms ‖w^j‖, w^j = σ_j θ^j / q, given s_j = ‖θ^j‖²."""
+        weights = dual_norm_and_weights(s, self.q)[1]
+        return weights, weights * np.sqrt(s) / self.q
+
+    def theta_squares(self, weights: Vector, norms: Vector) -> Vector:
+        """Return the s_j of a model with these weights and norms: the inverse of `weights_and_norms`."""
+        return np.asarray((self.q * norms / np.where(weights > 0.0, weights, 1.0)) ** 2)
 
 
 @dataclass(frozen=True)
 class KernelStream:
     """An online model on kernels: the samples that changed it so far, in chunks, with their coefficients.
 
-    ``first`` is what an ordinary fit left, if the stream goes on from one.
+    ``s`` are the ‖θ^j‖². ``first`` is the model of an ordinary fit, if the stream continues one.
     """
 
     bank: FittedKernels = field(repr=False)
@@ -75,52 +96,51 @@ class KernelStream:
 
     @property
     def n_support(self) -> int:
-        first = 0 if self.first is None else self.first.support.size
-        return int(first + sum(len(B) for _, B in self.chunks))
+        return sum(self._chunk_sizes())
 
-    def advanced(
-        self, X: Any, y: AnyArray, weight: Vector, memory_limit: float | None = None
-    ) -> KernelStream:
-        """Return the stream after these samples, as many at a time as fit; it stays as it is itself."""
-        return _in_pieces(self, X, y, weight, budget(memory_limit))
-
-    def room(self, limit: int) -> int:
-        """Return how many samples b may pass at once: kernels among them, and with those kept so far."""
+    def max_batch(self, limit: int) -> int:
+        """Return how many samples b may come at once: kernels among them, and to one chunk of those kept."""
         M = len(self.bank)
-        kept = max([len(B) for _, B in self.chunks], default=0)
-        kept = kept if self.first is None else max(kept, int(self.first.support.size))
-        square, each = 16 * M, 8 * (2 * M * self.n_classes + 3 * kept)  # bytes: square b² + each b
-        if square + each > limit:
+        square = 16 * M  # bytes: square b² + linear b
+        linear = 8 * (2 * M * self.n_classes + 3 * max(self._chunk_sizes(), default=0))
+        if square + linear > limit:
             raise MemoryError(
-                f"{M} kernels with {self.n_support} samples kept need {human(square + each)} for a single "
+                f"{M} kernels with {self.n_support} samples kept need {human(square + linear)} for a single "
                 f"sample, but {human(limit)} may be used: raise memory_limit, or stream explicit features."
             )
-        return int((np.sqrt(each * each + 4.0 * square * limit) - each) / (2.0 * square))
+        return int((np.sqrt(linear * linear + 4.0 * square * limit) - linear) / (2.0 * square))
 
-    def passed(self, X: Any, y: AnyArray, weight: Vector, start: int) -> KernelStream:
-        """Return the stream after these samples, the first of which is number ``start`` of its batch."""
-        K = np.empty((len(self.bank), len(y), len(y)))
+    def updated(self, X: Any, y: AnyArray, weight: Vector, start: int) -> KernelStream:
+        """Return the stream after samples that fit into memory, the first of which is number ``start``."""
+        n = len(y)
+        K = np.empty((len(self.bank), n, n))
         for m, values in self.bank.between(X, X):
             K[m] = values
-        require_lengths(np.diagonal(K, axis1=1, axis2=2), start)
-        B, s = self.rule.through_kernels(self._each(X, len(y)), K, y, weight, self.s)
-        used = np.flatnonzero(B.any(axis=1))
-        chunks = self.chunks if not used.size else _added(self.chunks, _safe_indexing(X, used), B[used])
-        return replace(self, s=s, chunks=chunks)
+        diagonals = np.diagonal(K, axis1=1, axis2=2)
+        check_diagonals(diagonals, start)
+        iterate = ThetaIterate((n, self.n_classes), self.s, self.rule.q)
+        iterate.load(np.arange(n), y, weight, self._theta_scores(X, n), K, diagonals)
+        for k in range(n):
+            online_step(iterate, k, self.rule.eta)
+        used = np.flatnonzero(iterate.V.any(axis=1))
+        if not used.size:
+            return replace(self, s=iterate.s)
+        chunks = _with_chunk(self.chunks, _safe_indexing(X, used), iterate.V[used])
+        return replace(self, s=iterate.s, chunks=chunks)
 
     def scores(self, X: Any) -> Matrix:
-        eta = Standing(self.rule.q, self.s).eta / self.rule.q
-        n = X.shape[0]
-        return np.asarray(np.einsum("j,jbc->bc", eta, self._each(X, n)))
+        """Return f_c(x), of shape (rows, classes)."""
+        return np.asarray(self.contributions(X).sum(axis=2))
 
-    def parts(self, X: Any) -> AnyArray:
-        eta = Standing(self.rule.q, self.s).eta / self.rule.q
-        return np.moveaxis(eta[:, None, None] * self._each(X, X.shape[0]), 0, 2)
+    def contributions(self, X: Any) -> AnyArray:
+        """Return what every kernel adds to the scores: (rows, classes, M)."""
+        eta = self.rule.weights_and_norms(self.s)[0] / self.rule.q
+        return np.moveaxis(eta[:, None, None] * self._theta_scores(X, X.shape[0]), 0, 2)
 
-    def _each(self, X: Any, n: int) -> AnyArray:
+    def _theta_scores(self, X: Any, n: int) -> AnyArray:
         """Return θ^j · φ^j(x, c) per kernel, sample and class."""
         out = np.zeros((len(self.bank), n, self.n_classes))
-        if self.first is not None:
+        if self.first is not None:  # a fit has w^j = σ_j Σ_i coef_i ⊗ φ^j(x_i): q times its coefficients
             for m, K in self.bank.cross(X, columns=self.first.support):
                 out[m] += K @ (self.rule.q * self.first.coef.T)
         for Z, B in self.chunks:
@@ -128,10 +148,25 @@ class KernelStream:
                 out[m] += K @ B
         return out
 
+    def _chunk_sizes(self) -> list[int]:
+        first = [] if self.first is None else [int(self.first.support.size)]
+        return first + [len(B) for _, B in self.chunks]
+
+
+def _with_chunk(chunks: tuple[tuple[Any, Matrix], ...], Z: Any, B: Matrix) -> tuple[tuple[Any, Matrix], ...]:
+    """Return the chunks with another one, arrays joined where the last is not much larger.
+
+    Sizes then fall by half from chunk to chunk: a thousand small batches leave ten chunks to score with.
+    """
+    while chunks and isinstance(Z, np.ndarray) and len(chunks[-1][1]) <= 2 * len(B):
+        last, coef = chunks[-1]
+        Z, B, chunks = np.vstack([last, Z]), np.vstack([coef, B]), chunks[:-1]
+    return (*chunks, (Z, B))
+
 
 @dataclass(frozen=True)
 class FeatureStream:
-    """An online model on explicit features: its memory does not grow."""
+    """An online model on explicit features; ``s`` are the ‖θ^j‖², ``n_support`` counts the updates."""
 
     features: FittedFeatures = field(repr=False)
     rule: OnlineRule
@@ -139,67 +174,56 @@ class FeatureStream:
     theta: Matrix = field(repr=False)
     n_support: int = 0
 
-    def advanced(
-        self, X: Any, y: AnyArray, weight: Vector, memory_limit: float | None = None
-    ) -> FeatureStream:
-        """Return the stream after these samples, as many at a time as fit; it stays as it is itself."""
-        return _in_pieces(self, X, y, weight, budget(memory_limit))
-
-    def room(self, limit: int) -> int:
-        """Return how many samples may pass at once: their features, and what is made of them."""
-        each, held = 24 * int(self.features.offsets[-1]), 3 * self.theta.nbytes
+    def max_batch(self, limit: int) -> int:
+        """Return how many samples may come at once: their features, and what is computed from them."""
+        n_features = int(self.features.offsets[-1])
+        each, held = 24 * n_features, 3 * self.theta.nbytes
         if held + each > limit:
             raise MemoryError(
-                f"{int(self.features.offsets[-1])} features need {human(held + each)} for a single sample, "
+                f"{n_features} features need {human(held + each)} for a single sample, "
                 f"but {human(limit)} may be used: raise memory_limit, or use fewer features."
             )
-        return (limit - held) // each if each else MANY
+        return (limit - held) // max(each, 1)
 
-    def passed(self, X: Any, y: AnyArray, weight: Vector, start: int) -> FeatureStream:
-        """Return the stream after these samples, the first of which is number ``start`` of its batch."""
-        Phi = self.features.transform(X)
-        if not np.isfinite(Phi).all():
-            raise ValueError("The features of a sample are not finite; standardise the columns.")
-        require_lengths(segment_sums(Phi * Phi, self.features.offsets, axis=1).T, start)
-        theta, s, updates = self.rule.through_features(
-            Phi, y, weight, self.features.offsets, self.theta, self.s
+    def updated(self, X: Any, y: AnyArray, weight: Vector, start: int) -> FeatureStream:
+        """Return the stream after samples that fit into memory, the first of which is number ``start``."""
+        Phi, offsets = np.ascontiguousarray(self.features.transform(X)), self.features.offsets
+        FeatureRows(Phi, offsets).check(start)
+        theta, s = self.theta.copy(), self.s.copy()
+        n_updates = _core.online_steps(
+            Phi, y.astype(np.int64), weight, offsets.astype(np.int64), self.rule.q, self.rule.eta, theta, s
         )
-        return replace(self, theta=theta, s=s, n_support=self.n_support + updates)
+        return replace(self, theta=theta, s=s, n_support=self.n_support + n_updates)
 
     def scores(self, X: Any) -> Matrix:
-        eta = Standing(self.rule.q, self.s).eta / self.rule.q
-        return FeatureScorer(self.features, eta, self.theta).scores(X)
+        """Return f_c(x), of shape (rows, classes)."""
+        return self._scorer().scores(X)
 
-    def parts(self, X: Any) -> AnyArray:
-        eta = Standing(self.rule.q, self.s).eta / self.rule.q
-        return FeatureScorer(self.features, eta, self.theta).parts(X)
+    def contributions(self, X: Any) -> AnyArray:
+        """Return what every kernel adds to the scores: (rows, classes, M)."""
+        return self._scorer().contributions(X)
+
+    def _scorer(self) -> FeatureScorer:
+        eta = self.rule.weights_and_norms(self.s)[0] / self.rule.q
+        return FeatureScorer(self.features, eta, self.theta)
 
 
-def _in_pieces(stream: AnyStream, X: Any, y: AnyArray, weight: Vector, limit: int) -> AnyStream:
-    """Return the stream after a batch, cut where it is too large: samples pass one by one in any case."""
-    start, n = 0, len(y)
+def update_stream(
+    stream: KernelStream | FeatureStream,
+    X: Any,
+    y: AnyArray,
+    weight: Vector,
+    memory_limit: float | None = None,
+) -> KernelStream | FeatureStream:
+    """Return the stream after a batch; where the batch does not fit into memory, it comes in pieces.
+
+    Samples are visited one by one in any case, so the pieces do not change the result.
+    """
+    limit, start, n = budget(memory_limit), 0, len(y)
     while start < n:
-        size = min(stream.room(limit), n - start)
+        size = min(stream.max_batch(limit), n - start)
         rows = slice(start, start + size)
-        part = X if size == n else _safe_indexing(X, rows)
-        stream = stream.passed(part, y[rows], weight[rows], start)
+        piece = X if size == n else _safe_indexing(X, rows)
+        stream = stream.updated(piece, y[rows], weight[rows], start)
         start += size
     return stream
-
-
-def require_lengths(diagonals: Matrix, start: int = 0) -> None:
-    """Raise ValueError where a sample has no length under any kernel: nothing could be learnt from it."""
-    empty = np.flatnonzero(~(diagonals > 0.0).any(axis=0))
-    if empty.size:
-        raise ValueError(
-            f"Sample {start + empty[0]} has k(x, x) = 0 under every kernel ({empty.size} such in all), so "
-            "nothing can tell its class; drop it, or add a kernel with an offset."
-        )
-
-
-def _added(chunks: tuple[tuple[Any, Matrix], ...], Z: Any, B: Matrix) -> tuple[tuple[Any, Matrix], ...]:
-    """Return the chunks with another, put together where they are arrays and the last is not much larger."""
-    while chunks and isinstance(Z, np.ndarray) and len(chunks[-1][1]) <= 2 * len(B):
-        last, coef = chunks[-1]
-        Z, B, chunks = np.vstack([last, Z]), np.vstack([coef, B]), chunks[:-1]
-    return (*chunks, (Z, B))

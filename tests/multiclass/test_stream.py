@@ -1,21 +1,15 @@
-"""Streams: partial_fit on kernels and on explicit features."""
+"""Streams: partial_fit on kernels and on explicit features, and batches from wherever samples are."""
 
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.datasets import load_digits
 from tests.reference.pnorm import Vectors
 
-from kernelweave import KernelBank, Nystroem, ObscureClassifier, RandomFourier, Views
+from kernelweave import KernelBank, Nystroem, ObscureClassifier, RandomFourier, Views, batches
 from kernelweave.kernels import Gaussian, Linear, UnitDiagonal
 from kernelweave.solvers import DualAscent
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X / 16.0, y
 
 
 def streamed(model, X, y, size=100):
@@ -41,20 +35,20 @@ def test_a_stream_on_kernels_is_algorithm_one_in_order(digits):
 
 
 @pytest.mark.parametrize(("features", "limit"), [(None, 3e4), (RandomFourier(20), 3e4)])
-def test_a_batch_too_large_for_memory_passes_in_pieces(digits, monkeypatch, features, limit):
+def test_a_batch_too_large_for_memory_comes_in_pieces(digits, monkeypatch, features, limit):
     X, y = digits[0][:120], digits[1][:120] % 3
     bank = KernelBank([Gaussian(gamma=0.1), Gaussian(gamma=0.3)])
-    whole = ObscureClassifier(bank, features=features, random_state=0)
-    whole.partial_fit(X, y, classes=range(3)).partial_fit(X[::-1], y[::-1])
+    uncut = ObscureClassifier(bank, features=features, random_state=0)
+    uncut.partial_fit(X, y, classes=range(3)).partial_fit(X[::-1], y[::-1])
     sizes = []
 
-    def watched(stream, part, *rest):
-        sizes.append(len(part))
-        return passed(stream, part, *rest)
+    def watched(stream, piece, *rest):
+        sizes.append(len(piece))
+        return updated(stream, piece, *rest)
 
-    kind = type(whole.stream_)
-    passed = kind.passed
-    monkeypatch.setattr(kind, "passed", watched)
+    kind = type(uncut.stream_)
+    updated = kind.updated
+    monkeypatch.setattr(kind, "updated", watched)
     cut = ObscureClassifier(bank, features=features, random_state=0, memory_limit=limit)
     cut.partial_fit(X, y, classes=range(3)).partial_fit(X[::-1], y[::-1])
     assert sum(sizes) == 240
@@ -62,8 +56,8 @@ def test_a_batch_too_large_for_memory_passes_in_pieces(digits, monkeypatch, feat
     if features is None:
         assert all(16 * 2 * b * b <= limit for b in sizes)
         assert sizes[0] > max(sizes[-3:])  # the more samples are kept, the fewer may come at once
-    np.testing.assert_allclose(cut.decision_function(X), whole.decision_function(X), atol=1e-9)
-    assert cut.n_support_ == whole.n_support_
+    np.testing.assert_allclose(cut.decision_function(X), uncut.decision_function(X), atol=1e-9)
+    assert cut.n_support_ == uncut.n_support_
 
 
 @pytest.mark.parametrize(
@@ -118,7 +112,7 @@ def test_explicit_features_keep_memory_constant(digits):
 
 
 @pytest.mark.parametrize("features", [None, RandomFourier(50)])
-def test_a_stream_goes_on_from_a_fit(digits, features):
+def test_a_stream_continues_a_fit(digits, features):
     X, y = digits
     model = ObscureClassifier(
         KernelBank([Gaussian()]), features=features, solver=DualAscent(tol=1e-2), random_state=0
@@ -126,6 +120,9 @@ def test_a_stream_goes_on_from_a_fit(digits, features):
     before = model.decision_function(X[300:400])
     stream = model._new_stream(X)
     np.testing.assert_allclose(stream.scores(X[300:400]), before, atol=1e-10)
+    weights, norms = stream.rule.weights_and_norms(stream.s)
+    np.testing.assert_allclose(weights, model.kernel_weights_)
+    np.testing.assert_allclose(norms, model.kernel_norms_)
     model.partial_fit(X[300:400], y[300:400])
     assert model.score(X[300:400], y[300:400]) >= np.mean(before.argmax(axis=1) == y[300:400]) - 0.05
 
@@ -208,3 +205,38 @@ def test_sample_weights_scale_the_steps(digits):
     assert double.n_support_ > 0
     with pytest.raises(ValueError, match="a dict of class to factor, or None in a stream"):
         ObscureClassifier(class_weight="balanced").partial_fit(X[:50], y[:50], classes=range(10))
+
+
+def test_batches_come_from_arrays_memory_maps_and_parquet(digits, tmp_path):
+    X, y = digits[0][:900], digits[1][:900]
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    frame = pd.DataFrame(X, columns=[f"pixel {k}" for k in range(64)]).assign(label=y)
+    frame.to_parquet(tmp_path / "digits.parquet")
+    sources = {
+        "array": (X, y),
+        "map": (tmp_path / "X.npy", tmp_path / "y.npy"),
+        "parquet": (tmp_path / "digits.parquet", "label"),
+    }
+    values = {}
+    for name, source in sources.items():
+        stream = ObscureClassifier(KernelBank([Gaussian()]), features=RandomFourier(50), random_state=0)
+        for part, labels in batches(*source, size=200):
+            stream.partial_fit(part, labels, classes=range(10))
+        values[name] = stream.decision_function(frame.drop(columns="label") if name == "parquet" else X)
+        assert stream.score(X if name != "parquet" else frame.drop(columns="label"), y) > 0.8
+    np.testing.assert_allclose(values["array"], values["map"], atol=1e-12)
+    np.testing.assert_allclose(values["array"], values["parquet"], atol=1e-12)
+    with pytest.raises(ValueError, match="name of the column"):
+        next(batches(tmp_path / "digits.parquet", y))
+
+
+def test_batches_come_from_dask(digits):
+    array = pytest.importorskip("dask.array", reason="needs the extra [distributed]")
+    X, y = digits[0][:900], digits[1][:900]
+    A, b = array.from_array(X, chunks=(300, 64)), array.from_array(y, chunks=300)
+    parts = list(batches(A, b, size=200))
+    assert [len(labels) for _, labels in parts] == [200, 100] * 3
+    np.testing.assert_array_equal(np.vstack([part for part, _ in parts]), X)
+    with pytest.raises(ValueError, match="rechunk"):
+        list(batches(array.from_array(X, chunks=(300, 32)), b))

@@ -2,18 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.multiclass.problems import solve, stored_problem
 from tests.reference.pnorm import Vectors, pnorm_problem
 
-from kernelweave.multiclass import PNormProblem
-from kernelweave.multiclass.iterate import Iterate
-from kernelweave.multiclass.online_batch import _Proximal
-from kernelweave.multiclass.rows import StoredRows
-from kernelweave.multiclass.stochastic import Epochs
+from kernelweave.multiclass.problem import BoundTracker
+from kernelweave.multiclass.stochastic import StochasticRun, proximal_step
 from kernelweave.solvers import OnlineBatch, Pegasos
-
-
-def problem_of(Ks, y, C, p):
-    return PNormProblem(StoredRows(Ks), y, int(y.max()) + 1, 1.0 / (C * len(y)), p, np.ones(len(y)))
 
 
 def orders(seed, n, epochs):
@@ -37,7 +31,7 @@ def test_both_stages_are_the_papers_lines(p, C):
     for t, i in enumerate(order[60:], start=1):
         S = twin.batch(i, t, S, R, lam)
     solver = OnlineBatch(online_epochs=2, batch_epochs=4, polish=False, batch=7)
-    result = solver.solve(problem_of(Ks, y, C, p), np.random.default_rng(3))
+    result = solve(solver, Ks, y, C, p, seed=3)
     np.testing.assert_allclose(decision(Ks, result), twin.decision(), atol=1e-7)
     np.testing.assert_allclose(result.norms, [np.linalg.norm(w) for w in twin.w()], rtol=1e-7)
 
@@ -47,9 +41,7 @@ def test_pegasos_is_the_step_q_over_lambda_t_in_the_ball():
     twin, lam = Vectors(Ks, y, 1.5), 1.0 / (5.0 * 25)
     for t, i in enumerate(orders(4, 25, 3), start=1):
         twin.pegasos(i, t, lam)
-    result = Pegasos(epochs=3, polish=False, batch=6).solve(
-        problem_of(Ks, y, 5.0, 1.5), np.random.default_rng(4)
-    )
+    result = solve(Pegasos(epochs=3, polish=False, batch=6), Ks, y, 5.0, 1.5, seed=4)
     np.testing.assert_allclose(decision(Ks, result), twin.decision(), atol=1e-8)
 
 
@@ -58,7 +50,7 @@ def test_batches_give_the_iterates_of_one_by_one(solver):
     Ks, y = pnorm_problem(2, n=40)
     results = [
         type(solver)(**solver.get_params() | {"batch": size}).solve(
-            problem_of(Ks, y, 10.0, 1.2), np.random.default_rng(0)
+            stored_problem(Ks, y, 10.0, 1.2), np.random.default_rng(0)
         )
         for size in (1, 7, 1000)
     ]
@@ -68,51 +60,49 @@ def test_batches_give_the_iterates_of_one_by_one(solver):
 
 
 @pytest.mark.parametrize("C", [1.0, 1000.0])
-def test_norms_kept_by_increments_agree_with_those_made_anew(C):
+def test_norms_kept_by_increments_agree_with_those_computed_anew(C):
     Ks, y = pnorm_problem(3, n=50)
-    problem = problem_of(Ks, y, C, 1.3)
-    epochs = Epochs(problem, np.random.default_rng(0), Iterate(problem))
-    step = _Proximal(problem, R=np.sqrt(2.0 / problem.lam))
+    problem = stored_problem(Ks, y, C, 1.3)
+    run = StochasticRun(problem, np.random.default_rng(0), R=np.sqrt(2.0 / problem.lam))
     for _ in range(2000):  # 10^5 steps
-        epochs.run(step)
-    B, s = epochs.iterate.coef, epochs.iterate.s
-    np.testing.assert_allclose(s, [np.sum(B * (K @ B)) for K in Ks], rtol=1e-9)
+        run.run_epoch(proximal_step)
+    B = run.iterate.coef
+    np.testing.assert_allclose(run.iterate.s, [np.sum(B * (K @ B)) for K in Ks], rtol=1e-9)
 
 
-def test_the_mean_is_the_mean_of_the_iterates_even_when_the_factor_is_folded(monkeypatch):
-    monkeypatch.setattr("kernelweave.multiclass.iterate.FOLD", 0.3)
+def test_the_mean_is_the_mean_of_the_iterates_even_when_the_factor_is_multiplied_out():
     Ks, y = pnorm_problem(4, n=20)
-    problem = problem_of(Ks, y, 1.0, 1.5)
-    epochs = Epochs(problem, np.random.default_rng(0), Iterate(problem), batch=5)
-    iterate, step, seen = epochs.iterate, _Proximal(problem, R=np.sqrt(2.0 / problem.lam)), []
-    iterate.average_from_here()
+    problem = stored_problem(Ks, y, 1.0, 1.5)
+    run = StochasticRun(problem, np.random.default_rng(0), batch=5, R=np.sqrt(2.0 / problem.lam))
+    run.iterate.smallest_factor = 0.3
+    run.iterate.start_averaging()
+    coefs = []
 
-    def watched(one, k, label):
-        active = step(one, k, label)
-        seen.append(one.coef.copy())
+    def watched(run, k):
+        active = proximal_step(run, k)
+        coefs.append(run.iterate.coef.copy())
         return active
 
     for _ in range(3):
-        epochs.run(watched)
-    np.testing.assert_allclose(iterate.mean, np.mean(seen, axis=0), atol=1e-12)
+        run.run_epoch(watched)
+    np.testing.assert_allclose(run.iterate.mean, np.mean(coefs, axis=0), atol=1e-12)
 
 
 def test_an_unbounded_region_erases_the_start_and_nothing_else():
     Ks, y = pnorm_problem(5, n=20)
-    problem = problem_of(Ks, y, 1.0, 1.5)
-    epochs = Epochs(problem, np.random.default_rng(0), Iterate(problem))
-    epochs.iterate.average_from_here()
-    epochs.run(_Proximal(problem, R=np.inf))
-    assert np.isfinite(epochs.iterate.coef).all()
-    assert np.isfinite(epochs.iterate.mean).all()
-    assert epochs.iterate.coef.any()
+    run = StochasticRun(stored_problem(Ks, y, 1.0, 1.5), np.random.default_rng(0))
+    run.iterate.start_averaging()
+    run.run_epoch(proximal_step)
+    assert np.isfinite(run.iterate.coef).all()
+    assert np.isfinite(run.iterate.mean).all()
+    assert run.iterate.coef.any()
 
 
 def test_the_online_stage_stops_when_it_separates():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 10)
     X = np.eye(3)[y] * 5.0 + 0.1 * rng.normal(size=(30, 3))
-    problem = problem_of((X @ X.T)[None], y, 1.0, 1.5)
+    problem = stored_problem((X @ X.T)[None], y, 1.0, 1.5)
     result = OnlineBatch(online_epochs=50, batch_epochs=0).solve(problem, rng)
     assert result.passes < 50
 
@@ -123,7 +113,7 @@ def test_polish_is_better_than_the_last_iterate():
         Ks, y = pnorm_problem(seed)
         values = [
             OnlineBatch(3, 10, polish=polish)
-            .solve(problem_of(Ks, y, 10.0, 1.5), np.random.default_rng(seed))
+            .solve(stored_problem(Ks, y, 10.0, 1.5), np.random.default_rng(seed))
             .certificate.upper
             for polish in (True, False)
         ]
@@ -131,18 +121,35 @@ def test_polish_is_better_than_the_last_iterate():
     assert wins >= 3
 
 
-def test_records_show_the_way():
+@pytest.mark.parametrize("solver", [OnlineBatch(2, 4), Pegasos(4)])
+def test_polish_returns_a_multiple_of_the_mean(solver):
+    Ks, y = pnorm_problem(0, n=30)
+    problem = stored_problem(Ks, y, 10.0, 1.5)
+    run = StochasticRun(problem, np.random.default_rng(0))
+    solver._run(run, BoundTracker(problem, None))
+    coef, mean = solve(solver, Ks, y, 10.0, 1.5).coef, run.iterate.mean
+    np.testing.assert_allclose(coef / np.linalg.norm(coef), mean / np.linalg.norm(mean), atol=1e-12)
+
+
+def test_records_are_kept_on_the_way():
     Ks, y = pnorm_problem(6, n=30)
     for solver in (OnlineBatch(1, 6, record_every=2), Pegasos(6, record_every=2)):
-        result = solver.solve(problem_of(Ks, y, 1.0, 1.5), np.random.default_rng(0))
+        result = solve(solver, Ks, y, 1.0, 1.5)
         assert len(result.history) >= 4
         assert (np.diff([r.seconds for r in result.history]) >= 0).all()
 
 
 @pytest.mark.parametrize(
-    "bad", [OnlineBatch(0), OnlineBatch(1, -1), OnlineBatch(eta=0.0), OnlineBatch(batch=0), Pegasos(0)]
+    ("bad", "name"),
+    [
+        (OnlineBatch(0), "OnlineBatch.online_epochs"),
+        (OnlineBatch(1, -1), "OnlineBatch.batch_epochs"),
+        (OnlineBatch(eta=0.0), "OnlineBatch.eta"),
+        (OnlineBatch(batch=0), "OnlineBatch.batch"),
+        (Pegasos(0), "Pegasos.epochs"),
+    ],
 )
-def test_bad_parameters_are_named(bad):
+def test_bad_parameters_are_named(bad, name):
     Ks, y = pnorm_problem(0, n=10)
-    with pytest.raises(ValueError, match="needs"):
-        bad.solve(problem_of(Ks, y, 1.0, 1.5), np.random.default_rng(0))
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        solve(bad, Ks, y, 1.0, 1.5)
