@@ -18,9 +18,7 @@ MODULES = {
     "bank.tables": "views.tables",
     "bank.views": "views.views",
     "estimators.aligned": "baselines.aligned",
-    "estimators.ambiguous": "weak_labels.ambiguous",
     "estimators.bag_baselines": "weak_labels.bag_baselines",
-    "estimators.bag_classifier": "weak_labels.bag_classifier",
     "estimators.batches": "multiclass.batches",
     "estimators.clusterer": "weak_labels.clusterer",
     "estimators.easy_mkl": "baselines.easy_mkl",
@@ -40,7 +38,6 @@ MODULES = {
     "estimators.metric.threshold": "metric.threshold",
     "estimators.multi_instance": "weak_labels.multi_instance",
     "estimators.obscure": "multiclass.obscure",
-    "estimators.partial_labels": "weak_labels.partial_labels",
     "estimators.partitioned": "multiclass.partitioned_fit",
     "estimators.priors": "adaptive.initial_switches",
     "estimators.privileged": "privileged.inputs",
@@ -55,17 +52,6 @@ MODULES = {
     "gram.local": "adaptive.local_grams",
     "gram.rows": "multiclass.rows",
     "methods": "baselines",
-    "methods.ambiguity": "weak_labels",
-    "methods.ambiguity.bag_learning": "weak_labels.bag_learning",
-    "methods.ambiguity.bags": "weak_labels.bags",
-    "methods.ambiguity.labelings": "weak_labels.labelings",
-    "methods.ambiguity.oracle": "weak_labels.oracle",
-    "methods.ambiguity.protocol": "weak_labels.protocol",
-    "methods.ambiguity.rounds": "weak_labels.rounds",
-    "methods.ambiguity.spectral": "weak_labels.spectral",
-    "methods.ambiguity.stack": "weak_labels.stack",
-    "methods.ambiguity.supervised": "weak_labels.supervised",
-    "methods.bag_machines": "weak_labels.bag_machines",
     "methods.gating": "adaptive.gating",
     "methods.interior_point": "privileged.interior_point",
     "methods.localized": "adaptive.gating_descent",
@@ -107,7 +93,9 @@ MODULES = {
     "solvers.pnorm.segments": "multiclass.segments",
     "solvers.pnorm.stochastic": "multiclass.stochastic",
 }
-CLASSES: dict[str, str] = {}
+CLASSES: dict[str, str] = {
+    "methods.ambiguity.rounds.Round": "weak_labels.cutting_plane.CuttingPlaneRound",
+}
 
 
 def with_todays_names(content: bytes) -> bytes:

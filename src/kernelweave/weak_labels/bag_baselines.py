@@ -1,26 +1,143 @@
-"""Baselines for bags, with many kernels and the same interface."""
+"""Baselines for bags, with many kernels: SIL, mi-SVM, MI-SVM and the normalised set kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from kernelweave._typing import Matrix, Vector
+import numpy as np
+from scipy import sparse
+
+from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.parameters import check_part
-from kernelweave.estimators.training import warn_if_open, with_defaults
+from kernelweave.estimators.training import with_defaults
 from kernelweave.geometry import LpBall, WeightGeometry
-from kernelweave.learners import Hinge
-from kernelweave.views.bags import Bags
-from kernelweave.weak_labels import bag_machines
-from kernelweave.weak_labels.bag_classifier import BagClassifier, Members
-from kernelweave.weak_labels.bag_machines import BagFit, Trainer
+from kernelweave.gram import DenseGrams
+from kernelweave.learners import Hinge, Learner
+from kernelweave.solvers import Solver
+from kernelweave.weak_labels.ambiguity import Groups, means_matrix, mixed_kernel, selection_matrix
+from kernelweave.weak_labels.base import restricted
+from kernelweave.weak_labels.multi_instance import BagClassifier, BagFit
+
+
+@dataclass(frozen=True)
+class MixtureTrainer:
+    """Ordinary MKL on samples that are mixtures of instances: any learner, any set of kernel weights."""
+
+    learner: Learner
+    geometry: WeightGeometry
+    solver: Solver
+
+    def stack(self, matrices: Sequence[Matrix]) -> DenseGrams:
+        """Return the kernels of the samples as the solver takes them."""
+        return DenseGrams(matrices, centre=self.learner.has_bias)
+
+    def train(
+        self, stack: DenseGrams, A: sparse.csr_array, y: Vector, C: Vector, near: BagFit | None = None
+    ) -> BagFit:
+        """Train on samples made of instances by the rows of A, starting from the fit of a problem nearby."""
+        start, warm = (None, None) if near is None else (near.result.eta, near.result.machine.coef)
+        result = self.solver.solve(stack, y, self.learner, self.geometry, weight=C, start=start, warm=warm)
+        v, margin = result.machine.coef, float(result.machine.margin)
+        coef = result.eta[:, None] * np.asarray(A.T @ v) / margin
+        intercept = float(result.machine.intercept - stack.offset(result.eta, v)) / margin
+        return BagFit(coef, intercept, result, n_iter=result.n_iter)
+
+
+def train_single_instance(
+    trainer: MixtureTrainer, grams: Sequence[Matrix], members: Groups, signs: Vector, C: Vector
+) -> BagFit:
+    """Give every instance the label of its bag (SIL)."""
+    return train_instance_labels(trainer, grams, members, signs, C, max_rounds=1)
+
+
+def train_set_kernel(
+    trainer: MixtureTrainer, grams: Sequence[Matrix], members: Groups, signs: Vector, C: Vector
+) -> BagFit:
+    """Represent every bag by the mean of its instances: the set kernel divided by both sizes."""
+    A = means_matrix(members, len(grams[0]))
+    return trainer.train(trainer.stack([mixed_kernel(A, K) for K in grams]), A, signs, C)
+
+
+def train_instance_labels(
+    trainer: MixtureTrainer,
+    grams: Sequence[Matrix],
+    members: Groups,
+    signs: Vector,
+    C: Vector,
+    max_rounds: int,
+) -> BagFit:
+    """Relabel the instances of positive bags by their values, at least one positive in each (mi-SVM)."""
+    rows, owner = np.concatenate(members), np.repeat(np.arange(len(members)), [bag.size for bag in members])
+    A, stack = selection_matrix(rows, len(grams[0])), trainer.stack(restricted(grams, rows))
+    positive_bags = [np.flatnonzero(owner == bag) for bag in np.flatnonzero(signs > 0)]
+
+    def train(y: Vector, near: BagFit | None) -> BagFit:
+        return trainer.train(stack, A, y, C[owner], near)
+
+    def relabel(fit: BagFit) -> Vector:
+        values = fit.values(grams)[rows]
+        y = np.where((signs[owner] > 0) & (values > 0.0), 1.0, -1.0)
+        y[[bag[values[bag].argmax()] for bag in positive_bags]] = 1.0
+        return y
+
+    return _alternate(train, relabel, signs[owner], max_rounds)
+
+
+def train_witnesses(
+    trainer: MixtureTrainer,
+    grams: Sequence[Matrix],
+    members: Groups,
+    signs: Vector,
+    C: Vector,
+    max_rounds: int,
+) -> BagFit:
+    """Represent a positive bag by its highest instance, starting from its mean (MI-SVM)."""
+    n = len(grams[0])
+    positive = [bag for bag, sign in zip(members, signs, strict=True) if sign > 0]
+    sizes = np.array([bag.size for bag in members])
+    negative = selection_matrix(np.concatenate(members)[np.repeat(signs < 0, sizes)], n)
+    y = np.concatenate([np.ones(len(positive)), -np.ones(negative.shape[0])])
+    C = np.concatenate([C[signs > 0], np.repeat(C, sizes)[np.repeat(signs < 0, sizes)]])
+
+    def train(witnesses: AnyArray, near: BagFit | None) -> BagFit:
+        of_positive = selection_matrix(witnesses, n) if witnesses.size else means_matrix(positive, n)
+        A = sparse.vstack([of_positive, negative], format="csr")
+        return trainer.train(trainer.stack([mixed_kernel(A, K) for K in grams]), A, y, C, near)
+
+    def choose(fit: BagFit) -> AnyArray:
+        values = fit.values(grams)
+        return np.array([bag[values[bag].argmax()] for bag in positive])
+
+    return _alternate(train, choose, np.empty(0, dtype=np.intp), max_rounds)
+
+
+def _alternate(
+    train: Callable[[AnyArray, BagFit | None], BagFit],
+    update: Callable[[BagFit], AnyArray],
+    state: AnyArray,
+    max_rounds: int,
+) -> BagFit:
+    """Train and update in turn, until a state comes back or the rounds are used up.
+
+    The state are the labels or instances trained on; there are finitely many, so it has to come back.
+    """
+    fit, n_iter, seen = train(state, None), 0, {state.tobytes()}
+    for n_rounds in range(1, max_rounds + 1):
+        n_iter += fit.n_iter
+        state = update(fit)
+        if n_rounds == max_rounds or state.tobytes() in seen:
+            break
+        seen.add(state.tobytes())
+        fit = train(state, fit)
+    return replace(fit, n_rounds=n_rounds, n_iter=n_iter)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BagBaseline(BagClassifier):
-    r"""A classifier of bags that trains ordinary MKL machines.
+    r"""A classifier of bags that trains ordinary multiple kernel learning on instances or means of them.
 
     Parameters
     ----------
@@ -30,13 +147,13 @@ class BagBaseline(BagClassifier):
         Price of a margin violation.
     geometry : geometry or None, default=None
         The set of kernel weights; None is ``LpBall(p=2)``.
+    max_rounds : int, default=20
+        Most rounds of training and of choosing labels or instances anew, where the method does so.
     threshold, cv, centering, class_weight, tol, max_iter, memory_limit, random_state, verbose : as in
-        `MultiInstanceMKLClassifier`; ``max_rounds`` caps the rounds of guessing.
+        `MultiInstanceMKLClassifier`
     """
 
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances, "geometry": LpBall}
-    _machine: ClassVar[Callable[..., BagFit]]
-    _guesses: ClassVar[bool] = False
 
     geometry: Any = None
     max_rounds: int = 20
@@ -45,18 +162,15 @@ class BagBaseline(BagClassifier):
         super()._check_parameters()
         check_part("geometry", self.part("geometry"), WeightGeometry, "LpBall(p=2)")
 
-    def _train(self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector) -> BagFit:
+    def _trainer(self, n_kernels: int) -> MixtureTrainer:
         geometry = self.part("geometry")
-        solver = with_defaults(None, geometry, len(grams), self.tol, self.max_iter)
-        trainer = Trainer(Hinge(C=1.0), geometry, solver)
-        rounds = {"max_rounds": self.max_rounds} if self._guesses else {}
-        return type(self)._machine(trainer, grams, members, signs, prices, **rounds)
+        solver = with_defaults(None, geometry, n_kernels, self.tol, self.max_iter)
+        return MixtureTrainer(Hinge(C=1.0), geometry, solver)
 
-    def _keep_fit(self, fit: BagFit, bags: Bags, signs: Vector, values: Vector) -> None:
-        super()._keep_fit(fit, bags, signs, values)
+    def _set_fit(self, fit: BagFit, signs: Vector, values: list[Vector]) -> None:
+        super()._set_fit(fit, signs, values)
         self.kernel_weights_ = fit.result.eta
         self.n_rounds_ = fit.n_rounds
-        warn_if_open([fit.result], self.tol)
 
 
 class SingleInstanceMKLClassifier(BagBaseline):
@@ -78,11 +192,12 @@ class SingleInstanceMKLClassifier(BagBaseline):
 
     """
 
-    _machine = staticmethod(bag_machines.single_instance)
+    def _train(self, grams: list[Matrix], members: Groups, signs: Vector, C: Vector) -> BagFit:
+        return train_single_instance(self._trainer(len(grams)), grams, members, signs, C)
 
 
 class InstanceLabelMKLClassifier(BagBaseline):
-    r"""mi-SVM: labels of instances in positive bags are guessed by the machine, at least one positive each.
+    r"""mi-SVM: instances of positive bags are relabelled by the SVM, at least one positive each.
 
     Parameters are those of `BagBaseline`.
 
@@ -101,12 +216,12 @@ class InstanceLabelMKLClassifier(BagBaseline):
 
     """
 
-    _machine = staticmethod(bag_machines.guessed_labels)
-    _guesses = True
+    def _train(self, grams: list[Matrix], members: Groups, signs: Vector, C: Vector) -> BagFit:
+        return train_instance_labels(self._trainer(len(grams)), grams, members, signs, C, self.max_rounds)
 
 
 class WitnessMKLClassifier(BagBaseline):
-    r"""MI-SVM: a positive bag is its highest instance, guessed by the machine.
+    r"""MI-SVM: a positive bag is its highest instance, chosen anew by each SVM.
 
     Parameters are those of `BagBaseline`.
 
@@ -125,8 +240,8 @@ class WitnessMKLClassifier(BagBaseline):
 
     """
 
-    _machine = staticmethod(bag_machines.guessed_witnesses)
-    _guesses = True
+    def _train(self, grams: list[Matrix], members: Groups, signs: Vector, C: Vector) -> BagFit:
+        return train_witnesses(self._trainer(len(grams)), grams, members, signs, C, self.max_rounds)
 
 
 class SetKernelMKLClassifier(BagBaseline):
@@ -149,7 +264,8 @@ class SetKernelMKLClassifier(BagBaseline):
 
     """
 
-    _machine = staticmethod(bag_machines.set_kernel)
+    def _train(self, grams: list[Matrix], members: Groups, signs: Vector, C: Vector) -> BagFit:
+        return train_set_kernel(self._trainer(len(grams)), grams, members, signs, C)
 
     def pool(self, values: Vector) -> float:
         """Return the value of a bag from those of its instances: their mean."""
