@@ -61,4 +61,4 @@ def bags_of(sizes, signs, counts):
     """Return the selections of bags whose points stand together."""
     ends = np.cumsum(sizes)
     members = tuple(np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True))
-    return KeyInstances(np.array(signs), members, np.array(counts))
+    return KeyInstances.of_bags(np.array(signs), members, np.array(counts))

@@ -7,7 +7,7 @@ import pytest
 from tests.reference import weak
 from tests.weak_labels.data import bags_of, kernels
 
-from kernelweave.weak_labels import Exhaustive, Labelings, MultiStart, ascend
+from kernelweave.weak_labels import CandidateObjective, Exhaustive, Labelings, MultiStart
 
 
 def sets(rng):
@@ -25,7 +25,7 @@ def test_ascents_rise_stay_legal_and_never_pass_brute_force(seed):
     rng = np.random.default_rng(seed)
     for ambiguity in sets(rng):
         (K,), alpha = kernels(rng, ambiguity.n_points, 1), rng.exponential(size=ambiguity.n_samples)
-        every = list(ambiguity.all_candidates())
+        objective, every = CandidateObjective(K, alpha, ambiguity), list(ambiguity.all_candidates())
         assert all(ambiguity.contains(h) for h in every)
         assert len({h.tobytes() for h in every}) == len(every)
 
@@ -35,13 +35,13 @@ def test_ascents_rise_stay_legal_and_never_pass_brute_force(seed):
 
         best = max(map(value, every))
         starts = [ambiguity.from_scores(rng.normal(size=ambiguity.n_points)) for _ in range(3)]
-        for start, end in zip(starts, ascend(K, alpha, ambiguity, starts), strict=True):
+        for start, end in zip(starts, objective.ascend(starts), strict=True):
             assert value(start) - 1e-12 <= end.value <= best + 1e-9
             assert ambiguity.contains(end.candidate)
             assert end.value == pytest.approx(value(end.candidate))
         for near in ambiguity.neighbours(starts[0]):
             assert ambiguity.contains(near)
-        assert Exhaustive().find(K, alpha, ambiguity, []).value == pytest.approx(best)
+        assert Exhaustive().find(objective, []).value == pytest.approx(best)
         scores = rng.normal(size=ambiguity.n_points)
         along = [ambiguity.to_points(h, np.ones(ambiguity.n_samples)) @ scores for h in every]
         follows = ambiguity.to_points(ambiguity.from_scores(scores), np.ones(ambiguity.n_samples)) @ scores
@@ -64,7 +64,7 @@ def test_the_oracle_finds_the_global_optimum_in_most_of_two_hundred_small_cases(
         K, alpha, balanced = small_case(seed)
         Y = np.array(list(balanced.all_candidates()), dtype=float) * alpha
         best = np.einsum("ti,ij,tj->t", Y, K, Y).max()
-        found = MultiStart().find(K, alpha, balanced, [])
+        found = MultiStart().find(CandidateObjective(K, alpha, balanced), [])
         assert balanced.contains(found.candidate)
         assert found.value <= best * (1 + 1e-9)
         hits += found.value >= best * (1 - 1e-9)
@@ -74,13 +74,12 @@ def test_the_oracle_finds_the_global_optimum_in_most_of_two_hundred_small_cases(
 def test_brute_force_by_loops_agrees_with_the_exhaustive_oracle():
     K, alpha, balanced = small_case(3)
     every = []
-    for chosen in combinations(balanced.unknown, balanced.max_positives[0]):
+    for chosen in combinations(np.flatnonzero(balanced.known == 0), balanced.max_chosen[0]):
         y = np.where(balanced.known != 0, balanced.known, -1.0)
         y[list(chosen)] = 1
         every.append(y)
-    assert Exhaustive().find(K, alpha, balanced, []).value == pytest.approx(
-        weak.best_labeling(K, alpha, every)
-    )
+    found = Exhaustive().find(CandidateObjective(K, alpha, balanced), [])
+    assert found.value == pytest.approx(weak.best_labeling(K, alpha, every))
 
 
 def test_the_mirror_is_taken_when_the_known_labels_agree_with_it(rng):
@@ -92,5 +91,5 @@ def test_the_mirror_is_taken_when_the_known_labels_agree_with_it(rng):
     known[[0, 1, 20, 21]] = truth[[0, 1, 20, 21]]
     alpha = np.where(known != 0, 1e-9, 1.0)  # the labelled samples have next to no coefficient
     balanced = Labelings.balanced(known, 18, 18)
-    found = MultiStart().find(K, alpha, balanced, [-truth])
+    found = MultiStart().find(CandidateObjective(K, alpha, balanced), [-truth])
     assert np.mean(found.candidate == truth) > 0.9

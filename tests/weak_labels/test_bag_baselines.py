@@ -13,6 +13,7 @@ from kernelweave.geometry import LpBall, Uniform
 from kernelweave.learners import Hinge
 from kernelweave.solvers import Newton
 from kernelweave.weak_labels.bag_baselines import MixtureTrainer, train_set_kernel, train_witnesses
+from kernelweave.weak_labels.multi_instance import BagProblem
 
 
 @pytest.mark.parametrize("Model", BASELINES)
@@ -34,7 +35,7 @@ def test_the_set_kernel_is_an_SVM_on_mean_kernel_values():
     members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
     signs = np.where(y == 1, 1.0, -1.0)
     trainer = MixtureTrainer(Hinge(), Uniform(), Newton(tol=1e-8))
-    fit = train_set_kernel(trainer, [K], members, signs, np.ones(12))
+    fit = train_set_kernel(trainer, BagProblem([K], members, signs, np.ones(12)))
     B = weak.bag_kernel(K, members, np.ones(12))
     svc = SVC(kernel="precomputed", C=1.0, tol=1e-8).fit(B, signs)
     values = fit.values([K])
@@ -48,7 +49,8 @@ def test_witnesses_settle_on_the_highest_instances():
     members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
     signs = np.where(y == 1, 1.0, -1.0)
     trainer = MixtureTrainer(Hinge(C=10.0), Uniform(), Newton(tol=1e-3))
-    fit = train_witnesses(trainer, [X @ X.T], members, signs, np.ones(12), max_rounds=20)
+    problem = BagProblem([X @ X.T], members, signs, np.ones(12))
+    fit = train_witnesses(trainer, problem, max_rounds=20)
     values = fit.values([X @ X.T])
     assert all(values[members[bag]].argmax() == 1 for bag in np.flatnonzero(y == 1))
     assert fit.n_rounds < 20

@@ -123,7 +123,7 @@ def test_the_bag_kernels_are_the_convolution_of_the_chosen_instances(rng):
     (K,) = kernels(rng, 13, 1)
     rows = [[keys.from_scores(rng.normal(size=13))] for _ in range(2)]
     stack = InputOutputGrams((K,), keys, rows)
-    chosen = [[[j for j in places if row[0][j]] for places in keys.members] for row in rows]
+    chosen = [[[j for j in places if row[0][j]] for places in keys.groups] for row in rows]
     explicit = [weak.bag_kernel(K, picks, keys.signs) for picks in chosen]
     eta, v = rng.random(2), rng.random(4)
     np.testing.assert_allclose(stack.combine(eta), sum(e * B for e, B in zip(eta, explicit, strict=True)))

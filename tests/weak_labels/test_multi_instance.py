@@ -22,7 +22,12 @@ from kernelweave import (
 )
 from kernelweave.kernels import Linear
 from kernelweave.weak_labels import CuttingPlane
-from kernelweave.weak_labels.multi_instance import best_cut, learn_instance_labels, learn_key_instances
+from kernelweave.weak_labels.multi_instance import (
+    BagProblem,
+    best_cut,
+    learn_instance_labels,
+    learn_key_instances,
+)
 
 
 def test_bags_slice_like_one_array():
@@ -102,7 +107,7 @@ def test_the_certificate_for_bags_encloses_the_conic_optimum(share):
     members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
     signs, C = np.where(y == 1, 1.0, -1.0), np.full(10, 10.0)
     plane = CuttingPlane(theta=1.2, max_rounds=3, violation_tol=0.0)
-    fit = learn_key_instances(plane, [K], members, signs, C, share)
+    fit = learn_key_instances(plane, BagProblem([K], members, signs, C), share)
     outcome = fit.cutting_plane
     places, count, explicit = [], 0, []
     for bag, sign in zip(members, signs, strict=True):
@@ -133,7 +138,8 @@ def test_the_certificate_for_instance_labels_encloses_the_conic_optimum():
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 6)
     members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
     signs = np.where(y == 1, 1.0, -1.0)
-    fit = learn_instance_labels(CuttingPlane(max_rounds=3), [K], members, signs, np.full(6, 10.0))
+    problem = BagProblem([K], members, signs, np.full(6, 10.0))
+    fit = learn_instance_labels(CuttingPlane(max_rounds=3), problem)
     explicit = [weak.input_output_kernel(K, row[0].astype(float)) for row in fit.cutting_plane.candidates]
     optimum = weak.inner_optimum(explicit, [[t] for t in range(len(explicit))], np.full(len(X), 10.0), 1.0)
     certificate = fit.result.certificate

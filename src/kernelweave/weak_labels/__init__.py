@@ -27,12 +27,19 @@ from kernelweave.weak_labels.cutting_plane import (
     InputOutputGrams,
 )
 from kernelweave.weak_labels.multi_instance import BagClassifier, MultiInstanceMKLClassifier
-from kernelweave.weak_labels.oracle import Exhaustive, MultiStart, Oracle, ScoredCandidate, ascend
+from kernelweave.weak_labels.oracle import (
+    CandidateObjective,
+    Exhaustive,
+    MultiStart,
+    Oracle,
+    ScoredCandidate,
+)
 from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier
 
 __all__ = [
     "Ambiguity",
     "BagClassifier",
+    "CandidateObjective",
     "CuttingPlane",
     "CuttingPlaneResult",
     "CuttingPlaneRound",
@@ -50,5 +57,4 @@ __all__ = [
     "SetKernelMKLClassifier",
     "SingleInstanceMKLClassifier",
     "WitnessMKLClassifier",
-    "ascend",
 ]

@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, product
-from typing import TypeAlias
+from itertools import chain, combinations, product
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,21 @@ Candidate: TypeAlias = NDArray[np.int8]
 Groups: TypeAlias = Sequence[Indices]
 
 
+@dataclass(frozen=True)
 class Ambiguity(ABC):
-    """A set of candidates h, with what the cutting plane and its oracle need to know of them."""
+    """A set of candidates h: in each group of entries a number of them within bounds is chosen, h_j = 1.
+
+    Parameters
+    ----------
+    groups : the entries that may be chosen, in groups.
+    min_chosen, max_chosen : bounds on the number chosen from each group.
+    """
+
+    unchosen: ClassVar[int]  # the value of h_j otherwise
+
+    groups: Groups
+    min_chosen: Indices
+    max_chosen: Indices
 
     @property
     @abstractmethod
@@ -36,12 +49,7 @@ class Ambiguity(ABC):
     @property
     @abstractmethod
     def n_points(self) -> int:
-        """The number of points, the size of the kernel matrices."""
-
-    @property
-    @abstractmethod
-    def n_ambiguous(self) -> int:
-        """How many entries of a candidate are not determined."""
+        """The number of points, the size of the kernel matrices and of a candidate."""
 
     @abstractmethod
     def to_points(self, candidate: Candidate, alpha: Vector) -> Vector:
@@ -56,24 +64,45 @@ class Ambiguity(ABC):
         """Add Σ_t weights_t A(h_t) K A(h_t)' to ``out``."""
 
     @abstractmethod
-    def from_scores(self, scores: Vector) -> Candidate:
-        """Return the candidate that follows scores of the points most closely."""
-
-    @abstractmethod
     def linear_maximizer(self, alpha: Vector, values: Vector) -> Candidate:
         """Return the candidate with the largest values'A(h)'α."""
 
-    @abstractmethod
-    def neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
-        """Yield the candidates that differ by one flip or one swap."""
+    @property
+    def n_ambiguous(self) -> int:
+        """How many entries of a candidate are not determined by the bounds."""
+        bounds = self._bounded_groups()
+        return sum(group.size for group, least, most in bounds if least < most or 0 < most < group.size)
 
-    @abstractmethod
+    def from_scores(self, scores: Vector) -> Candidate:
+        """Return the candidate that follows scores of the points most closely: largest Σ_j h_j scores_j."""
+        positive = np.array([np.count_nonzero(scores[group] > 0.0) for group in self.groups])
+        counts = np.clip(positive, self.min_chosen, self.max_chosen)
+        return self._with_chosen(highest(scores, self.groups, counts))
+
+    def neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
+        """Yield the candidates that differ by one flip, or by one swap inside a group."""
+        for group, least, most in self._bounded_groups():
+            chosen, others = group[candidate[group] == 1], group[candidate[group] != 1]
+            changes: list[tuple[int, ...]] = [(i,) for i in chosen if chosen.size > least]
+            changes += [(j,) for j in others if chosen.size < most]
+            for change in changes + list(product(chosen, others)):
+                near, places = candidate.copy(), list(change)
+                near[places] = np.where(near[places] == 1, self.unchosen, 1)
+                yield near
+
     def all_candidates(self) -> Iterator[Candidate]:
         """Yield every candidate once."""
+        choices = [
+            [chosen for size in range(least, most + 1) for chosen in combinations(group, size)]
+            for group, least, most in self._bounded_groups()
+        ]
+        for chosen in product(*choices):
+            yield self._with_chosen(list(chain(*chosen)))
 
-    @abstractmethod
     def contains(self, candidate: Candidate) -> bool:
         """Return whether the candidate is in the set."""
+        legal = bool(np.isin(candidate, (1, self.unchosen)).all())
+        return legal and self._within_bounds(candidate)
 
     def label_agreement(self, candidate: Candidate, alpha: Vector, K: Matrix) -> float | None:  # noqa: ARG002
         """Return how well the ambiguous part alone predicts the known labels; None if that has no meaning."""
@@ -91,21 +120,33 @@ class Ambiguity(ABC):
         """Return the same bytes for candidates with the same kernel."""
         return candidate.tobytes()
 
+    def _with_chosen(self, places: Indices | list[int]) -> Candidate:
+        """Return the candidate in which these entries are chosen."""
+        candidate = np.full(self.n_points, self.unchosen, dtype=np.int8)
+        candidate[places] = 1
+        return candidate
+
+    def _within_bounds(self, candidate: Candidate) -> bool:
+        chosen = np.array([np.count_nonzero(candidate[group] == 1) for group in self.groups])
+        return bool(((self.min_chosen <= chosen) & (chosen <= self.max_chosen)).all())
+
+    def _bounded_groups(self) -> Iterator[tuple[Indices, int, int]]:
+        return zip(self.groups, self.min_chosen.tolist(), self.max_chosen.tolist(), strict=True)
+
 
 @dataclass(frozen=True)
 class Labelings(Ambiguity):
-    r"""Vectors of ±1 that keep the known labels and bound the number of positives in each group of the rest.
+    r"""Vectors of ±1 that keep the known labels and bound the number of positives in groups of the others.
 
     Parameters
     ----------
+    groups, min_chosen, max_chosen : the samples without label, and how many of each group may be positive.
     known : ±1 per sample, 0 where the label is not known.
-    groups : the samples without label, in groups.
-    min_positives, max_positives : bounds on the number of positives in each group.
 
     Notes
     -----
     The set 𝒴 of [Xu14, Example 1]: `balanced` is the balance constraint, `of_bags` the multi-instance one.
-    Symbols: share of positives σ → min_positives_i / n_i.
+    Symbols: share of positives σ → min_chosen_i / n_i.
     Differs from the paper: the number of positives may lie in an interval.
 
     Examples
@@ -118,17 +159,15 @@ class Labelings(Ambiguity):
 
     """
 
+    unchosen: ClassVar[int] = -1
+
     known: Vector
-    groups: Groups
-    min_positives: Indices
-    max_positives: Indices
 
     @classmethod
     def balanced(cls, known: Vector, min_positives: int, max_positives: int) -> Labelings:
         """Return the labelings with a bounded number of positives among all samples without label."""
-        return cls(
-            known, (np.flatnonzero(known == 0.0),), np.array([min_positives]), np.array([max_positives])
-        )
+        unknown = np.flatnonzero(known == 0.0)
+        return cls((unknown,), np.array([min_positives]), np.array([max_positives]), known)
 
     @classmethod
     def of_bags(cls, signs: Vector, sizes: Indices, min_positives: Indices) -> Labelings:
@@ -137,10 +176,9 @@ class Labelings(Ambiguity):
         The instances of a bag stand together, in the order of the bags; ``min_positives`` has one number per
         bag, of which those of negative bags are ignored.
         """
-        groups = np.split(np.arange(int(sizes.sum())), np.cumsum(sizes)[:-1])
-        positive = np.flatnonzero(signs > 0)
+        groups, positive = consecutive_groups(sizes), np.flatnonzero(signs > 0)
         known = np.repeat(np.where(signs > 0, 0.0, -1.0), sizes)
-        return cls(known, [groups[bag] for bag in positive], min_positives[positive], sizes[positive])
+        return cls([groups[bag] for bag in positive], min_positives[positive], sizes[positive], known)
 
     @property
     def n_samples(self) -> int:
@@ -149,15 +187,6 @@ class Labelings(Ambiguity):
     @property
     def n_points(self) -> int:
         return int(self.known.size)
-
-    @cached_property
-    def unknown(self) -> Indices:
-        """The samples without label."""
-        return np.flatnonzero(self.known == 0.0)
-
-    @property
-    def n_ambiguous(self) -> int:
-        return int(self.unknown.size)
 
     def to_points(self, candidate: Candidate, alpha: Vector) -> Vector:
         return candidate * alpha
@@ -179,43 +208,19 @@ class Labelings(Ambiguity):
             block *= K[rows]
             out[rows] += block
 
-    def from_scores(self, scores: Vector) -> Candidate:
-        positives = np.array([np.count_nonzero(scores[group] > 0.0) for group in self.groups])
-        y = self._with_positives(())
-        y[highest(scores, self.groups, np.clip(positives, self.min_positives, self.max_positives))] = 1
-        return y
-
     def linear_maximizer(self, alpha: Vector, values: Vector) -> Candidate:
         return self.from_scores(alpha * values)
-
-    def neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
-        for group, least, most in zip(self.groups, self.min_positives, self.max_positives, strict=True):
-            up, down = group[candidate[group] > 0], group[candidate[group] < 0]
-            changes: list[tuple[int, ...]] = [(i,) for i in up if up.size > least]
-            changes += [(j,) for j in down if up.size < most]
-            for flipped in changes + list(product(up, down)):
-                near = candidate.copy()
-                near[list(flipped)] *= -1
-                yield near
-
-    def all_candidates(self) -> Iterator[Candidate]:
-        choices = [
-            [chosen for size in range(least, most + 1) for chosen in combinations(group, size)]
-            for group, least, most in zip(self.groups, self.min_positives, self.max_positives, strict=True)
-        ]
-        for chosen in product(*choices):
-            yield self._with_positives(chosen)
 
     def contains(self, candidate: Candidate) -> bool:
         labelled = self.known != 0.0
         keeps_labels = bool((candidate[labelled] == self.known[labelled]).all())
-        return bool(np.isin(candidate, (-1, 1)).all()) and keeps_labels and self._within_bounds(candidate)
+        return keeps_labels and super().contains(candidate)
 
     def label_agreement(self, candidate: Candidate, alpha: Vector, K: Matrix) -> float | None:
-        labelled = np.flatnonzero(self.known)
-        if labelled.size == 0 or self.unknown.size == 0:
+        labelled, unknown = np.flatnonzero(self.known), np.flatnonzero(self.known == 0.0)
+        if labelled.size == 0 or unknown.size == 0:
             return None
-        scores = K[np.ix_(labelled, self.unknown)] @ (candidate * alpha)[self.unknown]
+        scores = K[np.ix_(labelled, unknown)] @ (candidate * alpha)[unknown]
         return float(self.known[labelled] @ scores)
 
     def mirror(self, candidate: Candidate) -> Candidate | None:
@@ -232,16 +237,10 @@ class Labelings(Ambiguity):
         sign = 1 if self.known.any() else candidate[0]
         return (candidate * sign).astype(np.int8).tobytes()
 
-    def _with_positives(self, places: Sequence[Sequence[int]]) -> Candidate:
-        """Return the labeling that is positive at these places and where the label is known to be."""
-        y = np.where(self.known > 0.0, 1, -1).astype(np.int8)
-        for chosen in places:
-            y[list(chosen)] = 1
-        return y
-
-    def _within_bounds(self, candidate: Candidate) -> bool:
-        positives = np.array([np.count_nonzero(candidate[group] > 0) for group in self.groups])
-        return bool(((self.min_positives <= positives) & (positives <= self.max_positives)).all())
+    def _with_chosen(self, places: Indices | list[int]) -> Candidate:
+        candidate = super()._with_chosen(places)
+        candidate[self.known > 0.0] = 1
+        return candidate
 
 
 @dataclass(frozen=True)
@@ -250,9 +249,9 @@ class KeyInstances(Ambiguity):
 
     Parameters
     ----------
+    groups : for each bag its points; negative bags have one, the mean of their instances.
+    min_chosen, max_chosen : for each bag the number of its key instances, both the same.
     signs : ±1 per bag.
-    members : for each bag its points; negative bags have one, the mean of their instances.
-    n_keys : for each bag the number of points that are chosen.
 
     Notes
     -----
@@ -264,77 +263,53 @@ class KeyInstances(Ambiguity):
     --------
     >>> import numpy as np
     >>> from kernelweave.weak_labels import KeyInstances
-    >>> keys = KeyInstances(np.array([1, -1]), (np.array([0, 1]), np.array([2])), np.array([1, 1]))
+    >>> keys = KeyInstances.of_bags(np.array([1, -1]), (np.array([0, 1]), np.array([2])), np.array([1, 1]))
     >>> keys.from_scores(np.array([0.1, 0.4, 0.0]))
     array([0, 1, 1], dtype=int8)
 
     """
 
+    unchosen: ClassVar[int] = 0
+
     signs: AnyArray
-    members: Groups
-    n_keys: Indices
+
+    @classmethod
+    def of_bags(cls, signs: AnyArray, points: Groups, n_keys: Indices) -> KeyInstances:
+        """Return the selections of ``n_keys`` key instances from the points of each bag."""
+        return cls(points, n_keys, n_keys, signs)
 
     @property
     def n_samples(self) -> int:
-        return len(self.members)
+        return len(self.groups)
 
     @cached_property
     def n_points(self) -> int:
-        return int(sum(points.size for points in self.members))
+        return sum(points.size for points in self.groups)
 
     @cached_property
-    def _bag(self) -> Indices:
-        """For each point its bag."""
+    def _bag_of_point(self) -> Indices:
         bag = np.empty(self.n_points, dtype=np.intp)
-        for number, points in enumerate(self.members):
+        for number, points in enumerate(self.groups):
             bag[points] = number
         return bag
 
-    @property
-    def n_ambiguous(self) -> int:
-        pairs = zip(self.members, self.n_keys, strict=True)
-        return int(sum(points.size for points, n_keys in pairs if points.size > n_keys))
-
     def to_points(self, candidate: Candidate, alpha: Vector) -> Vector:
-        return np.asarray(candidate * (self.signs * alpha / self.n_keys)[self._bag])
+        return np.asarray(candidate * (self.signs * alpha / self.max_chosen)[self._bag_of_point])
 
     def to_samples(self, candidate: Candidate, values: Vector) -> Vector:
-        sums = np.bincount(self._bag, weights=candidate * values, minlength=self.n_samples)
-        return np.asarray(self.signs * sums / self.n_keys)
+        sums = np.bincount(self._bag_of_point, weights=candidate * values, minlength=self.n_samples)
+        return np.asarray(self.signs * sums / self.max_chosen)
 
     def add_kernels(self, K: Matrix, candidates: Sequence[Candidate], weights: Vector, out: Matrix) -> None:
         for t in np.flatnonzero(weights).tolist():
             chosen = np.flatnonzero(candidates[t])
-            bag = self._bag[chosen]
-            entries = (self.signs / self.n_keys)[bag], (bag, chosen)
+            bag = self._bag_of_point[chosen]
+            entries = (self.signs / self.max_chosen)[bag], (bag, chosen)
             A = sparse.csr_array(entries, shape=(self.n_samples, self.n_points))
             out += weights[t] * mixed_kernel(A, K)
 
-    def from_scores(self, scores: Vector) -> Candidate:
-        selection = np.zeros(self.n_points, dtype=np.int8)
-        selection[highest(scores, self.members, self.n_keys)] = 1
-        return selection
-
     def linear_maximizer(self, alpha: Vector, values: Vector) -> Candidate:  # noqa: ARG002
         return self.from_scores(values)  # α ≥ 0 scales the values of a bag: their order is the same
-
-    def neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
-        for points in self.members:
-            for old, new in product(points[candidate[points] == 1], points[candidate[points] == 0]):
-                near = candidate.copy()
-                near[old], near[new] = 0, 1
-                yield near
-
-    def all_candidates(self) -> Iterator[Candidate]:
-        pairs = zip(self.members, self.n_keys, strict=True)
-        for chosen in product(*(combinations(points, int(n_keys)) for points, n_keys in pairs)):
-            selection = np.zeros(self.n_points, dtype=np.int8)
-            selection[np.concatenate(chosen)] = 1
-            yield selection
-
-    def contains(self, candidate: Candidate) -> bool:
-        sums = np.bincount(self._bag, weights=candidate, minlength=self.n_samples)
-        return bool(np.isin(candidate, (0, 1)).all()) and bool((sums == self.n_keys).all())
 
 
 def highest(scores: Vector, groups: Groups, counts: Indices) -> Indices:
@@ -344,6 +319,11 @@ def highest(scores: Vector, groups: Groups, counts: Indices) -> Indices:
     order = np.lexsort((-scores[places], owner))
     rank = np.arange(places.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return np.asarray(places[order[rank < counts[owner]]])
+
+
+def consecutive_groups(sizes: Indices) -> list[Indices]:
+    """Return the members of groups that stand one after the other."""
+    return np.split(np.arange(int(sizes.sum())), np.cumsum(sizes)[:-1])
 
 
 def selection_matrix(rows: Indices, n: int) -> sparse.csr_array:

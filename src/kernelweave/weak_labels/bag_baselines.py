@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.parameters import check_part
 from kernelweave.estimators.training import with_defaults
@@ -17,9 +17,9 @@ from kernelweave.geometry import LpBall, WeightGeometry
 from kernelweave.gram import DenseGrams
 from kernelweave.learners import Hinge, Learner
 from kernelweave.solvers import Solver
-from kernelweave.weak_labels.ambiguity import Groups, means_matrix, mixed_kernel, selection_matrix
+from kernelweave.weak_labels.ambiguity import consecutive_groups, means_matrix, mixed_kernel, selection_matrix
 from kernelweave.weak_labels.base import restricted
-from kernelweave.weak_labels.multi_instance import BagClassifier, BagFit
+from kernelweave.weak_labels.multi_instance import BagClassifier, BagFit, BagProblem
 
 
 @dataclass(frozen=True)
@@ -46,70 +46,56 @@ class MixtureTrainer:
         return BagFit(coef, intercept, result, n_iter=result.n_iter)
 
 
-def train_single_instance(
-    trainer: MixtureTrainer, grams: Sequence[Matrix], members: Groups, signs: Vector, C: Vector
-) -> BagFit:
-    """Give every instance the label of its bag (SIL)."""
-    return train_instance_labels(trainer, grams, members, signs, C, max_rounds=1)
-
-
-def train_set_kernel(
-    trainer: MixtureTrainer, grams: Sequence[Matrix], members: Groups, signs: Vector, C: Vector
-) -> BagFit:
+def train_set_kernel(trainer: MixtureTrainer, problem: BagProblem) -> BagFit:
     """Represent every bag by the mean of its instances: the set kernel divided by both sizes."""
-    A = means_matrix(members, len(grams[0]))
-    return trainer.train(trainer.stack([mixed_kernel(A, K) for K in grams]), A, signs, C)
+    A = means_matrix(problem.members, problem.n_instances)
+    stack = trainer.stack([mixed_kernel(A, K) for K in problem.grams])
+    return trainer.train(stack, A, problem.signs, problem.C)
 
 
-def train_instance_labels(
-    trainer: MixtureTrainer,
-    grams: Sequence[Matrix],
-    members: Groups,
-    signs: Vector,
-    C: Vector,
-    max_rounds: int,
-) -> BagFit:
-    """Relabel the instances of positive bags by their values, at least one positive in each (mi-SVM)."""
-    rows, owner = np.concatenate(members), np.repeat(np.arange(len(members)), [bag.size for bag in members])
-    A, stack = selection_matrix(rows, len(grams[0])), trainer.stack(restricted(grams, rows))
-    positive_bags = [np.flatnonzero(owner == bag) for bag in np.flatnonzero(signs > 0)]
+def train_instance_labels(trainer: MixtureTrainer, problem: BagProblem, max_rounds: int) -> BagFit:
+    """Relabel the instances of positive bags by their values, at least one positive in each (mi-SVM).
+
+    In the first round every instance has the label of its bag (SIL).
+    """
+    rows, sizes = problem.rows, problem.sizes
+    bag_signs, C = np.repeat(problem.signs, sizes), np.repeat(problem.C, sizes)
+    bags = consecutive_groups(sizes)
+    positive_bags = [bags[bag] for bag in np.flatnonzero(problem.signs > 0)]
+    A = selection_matrix(rows, problem.n_instances)
+    stack = trainer.stack(restricted(problem.grams, rows))
 
     def train(y: Vector, near: BagFit | None) -> BagFit:
-        return trainer.train(stack, A, y, C[owner], near)
+        return trainer.train(stack, A, y, C, near)
 
     def relabel(fit: BagFit) -> Vector:
-        values = fit.values(grams)[rows]
-        y = np.where((signs[owner] > 0) & (values > 0.0), 1.0, -1.0)
+        values = fit.values(problem.grams)[rows]
+        y = np.where((bag_signs > 0) & (values > 0.0), 1.0, -1.0)
         y[[bag[values[bag].argmax()] for bag in positive_bags]] = 1.0
         return y
 
-    return _alternate(train, relabel, signs[owner], max_rounds)
+    return _alternate(train, relabel, bag_signs, max_rounds)
 
 
-def train_witnesses(
-    trainer: MixtureTrainer,
-    grams: Sequence[Matrix],
-    members: Groups,
-    signs: Vector,
-    C: Vector,
-    max_rounds: int,
-) -> BagFit:
+def train_witnesses(trainer: MixtureTrainer, problem: BagProblem, max_rounds: int) -> BagFit:
     """Represent a positive bag by its highest instance, starting from its mean (MI-SVM)."""
-    n = len(grams[0])
-    positive = [bag for bag, sign in zip(members, signs, strict=True) if sign > 0]
-    sizes = np.array([bag.size for bag in members])
-    negative = selection_matrix(np.concatenate(members)[np.repeat(signs < 0, sizes)], n)
-    y = np.concatenate([np.ones(len(positive)), -np.ones(negative.shape[0])])
-    C = np.concatenate([C[signs > 0], np.repeat(C, sizes)[np.repeat(signs < 0, sizes)]])
+    positive = problem.subset(np.flatnonzero(problem.signs > 0))
+    negative = problem.subset(np.flatnonzero(problem.signs < 0))
+    negative_instances = selection_matrix(negative.rows, problem.n_instances)
+    y = np.concatenate([positive.signs, np.repeat(negative.signs, negative.sizes)])
+    C = np.concatenate([positive.C, np.repeat(negative.C, negative.sizes)])
 
-    def train(witnesses: AnyArray, near: BagFit | None) -> BagFit:
-        of_positive = selection_matrix(witnesses, n) if witnesses.size else means_matrix(positive, n)
-        A = sparse.vstack([of_positive, negative], format="csr")
-        return trainer.train(trainer.stack([mixed_kernel(A, K) for K in grams]), A, y, C, near)
+    def train(witnesses: Indices, near: BagFit | None) -> BagFit:
+        if witnesses.size:
+            positives = selection_matrix(witnesses, problem.n_instances)
+        else:
+            positives = means_matrix(positive.members, problem.n_instances)
+        A = sparse.vstack([positives, negative_instances], format="csr")
+        return trainer.train(trainer.stack([mixed_kernel(A, K) for K in problem.grams]), A, y, C, near)
 
-    def choose(fit: BagFit) -> AnyArray:
-        values = fit.values(grams)
-        return np.array([bag[values[bag].argmax()] for bag in positive])
+    def choose(fit: BagFit) -> Indices:
+        values = fit.values(problem.grams)
+        return np.array([bag[values[bag].argmax()] for bag in positive.members])
 
     return _alternate(train, choose, np.empty(0, dtype=np.intp), max_rounds)
 
@@ -122,17 +108,16 @@ def _alternate(
 ) -> BagFit:
     """Train and update in turn, until a state comes back or the rounds are used up.
 
-    The state are the labels or instances trained on; there are finitely many, so it has to come back.
+    The state is what is trained on: labels of instances, or witnesses. There are finitely many of them, so
+    one has to come back; each training starts from the one before.
     """
-    fit, n_iter, seen = train(state, None), 0, {state.tobytes()}
-    for n_rounds in range(1, max_rounds + 1):
-        n_iter += fit.n_iter
-        state = update(fit)
-        if n_rounds == max_rounds or state.tobytes() in seen:
-            break
+    fits: list[BagFit] = []
+    seen: set[bytes] = set()
+    while len(fits) < max_rounds and state.tobytes() not in seen:
+        fits.append(train(state, fits[-1] if fits else None))
         seen.add(state.tobytes())
-        fit = train(state, fit)
-    return replace(fit, n_rounds=n_rounds, n_iter=n_iter)
+        state = update(fits[-1])
+    return replace(fits[-1], n_rounds=len(fits), n_iter=sum(fit.n_iter for fit in fits))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -162,9 +147,9 @@ class BagBaseline(BagClassifier):
         super()._check_parameters()
         check_part("geometry", self.part("geometry"), WeightGeometry, "LpBall(p=2)")
 
-    def _trainer(self, n_kernels: int) -> MixtureTrainer:
+    def _trainer(self, problem: BagProblem) -> MixtureTrainer:
         geometry = self.part("geometry")
-        solver = with_defaults(None, geometry, n_kernels, self.tol, self.max_iter)
+        solver = with_defaults(None, geometry, len(problem.grams), self.tol, self.max_iter)
         return MixtureTrainer(Hinge(C=1.0), geometry, solver)
 
     def _set_fit(self, fit: BagFit, signs: Vector, values: list[Vector]) -> None:
@@ -192,8 +177,8 @@ class SingleInstanceMKLClassifier(BagBaseline):
 
     """
 
-    def _train(self, grams: list[Matrix], members: Groups, signs: Vector, C: Vector) -> BagFit:
-        return train_single_instance(self._trainer(len(grams)), grams, members, signs, C)
+    def _train(self, problem: BagProblem) -> BagFit:
+        return train_instance_labels(self._trainer(problem), problem, max_rounds=1)
 
 
 class InstanceLabelMKLClassifier(BagBaseline):
@@ -216,8 +201,8 @@ class InstanceLabelMKLClassifier(BagBaseline):
 
     """
 
-    def _train(self, grams: list[Matrix], members: Groups, signs: Vector, C: Vector) -> BagFit:
-        return train_instance_labels(self._trainer(len(grams)), grams, members, signs, C, self.max_rounds)
+    def _train(self, problem: BagProblem) -> BagFit:
+        return train_instance_labels(self._trainer(problem), problem, self.max_rounds)
 
 
 class WitnessMKLClassifier(BagBaseline):
@@ -240,8 +225,8 @@ class WitnessMKLClassifier(BagBaseline):
 
     """
 
-    def _train(self, grams: list[Matrix], members: Groups, signs: Vector, C: Vector) -> BagFit:
-        return train_witnesses(self._trainer(len(grams)), grams, members, signs, C, self.max_rounds)
+    def _train(self, problem: BagProblem) -> BagFit:
+        return train_witnesses(self._trainer(problem), problem, self.max_rounds)
 
 
 class SetKernelMKLClassifier(BagBaseline):
@@ -264,8 +249,8 @@ class SetKernelMKLClassifier(BagBaseline):
 
     """
 
-    def _train(self, grams: list[Matrix], members: Groups, signs: Vector, C: Vector) -> BagFit:
-        return train_set_kernel(self._trainer(len(grams)), grams, members, signs, C)
+    def _train(self, problem: BagProblem) -> BagFit:
+        return train_set_kernel(self._trainer(problem), problem)
 
     def pool(self, values: Vector) -> float:
         """Return the value of a bag from those of its instances: their mean."""

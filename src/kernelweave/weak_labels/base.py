@@ -37,14 +37,6 @@ class WeakLabelEstimator(KernelEstimator):
     random_state: int = 0
     verbose: int = 0
 
-    def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
-        """Return the learnt kernel Σ eta_m k_m between the rows of X and of Z, as centred and scaled in fit.
-
-        Z are the training samples by default; eta_m sums the weights of kernel m over its candidates, and is
-        averaged over the classes beyond two.
-        """
-        return super().combined_kernel(X, Z)
-
     def _require_fit(self, attribute: str | None = "bank_") -> None:
         super()._require_fit(attribute)  # set last: a fit that failed leaves classes at most
 
@@ -77,18 +69,18 @@ class WeakLabelEstimator(KernelEstimator):
         def per_problem(values: Any) -> Any:
             return values[0] if len(results) == 1 else values
 
-        weights = [one.candidate_weights for one in results]
-        alphas = np.array([one.alpha for one in results])
-        self.candidates_ = per_problem([np.array(one.candidates, dtype=np.int8) for one in results])
+        weights = [result.candidate_weights for result in results]
+        alphas = np.array([result.alpha for result in results])
+        self.candidates_ = per_problem([np.array(result.candidates, dtype=np.int8) for result in results])
         self.candidate_weights_ = per_problem(weights)
-        self.kernel_weights_ = per_problem(np.array([one.sum(axis=0) for one in weights]))
+        self.kernel_weights_ = per_problem(np.array([each.sum(axis=0) for each in weights]))
         self.support_ = np.flatnonzero(alphas.any(axis=0))
         self.dual_coef_ = alphas[:, self.support_]
-        self.point_coef_ = np.array([one.point_coef for one in results])
-        self._keep_certificates([one.result.certificate for one in results])
-        self.stopped_ = per_problem([one.stopped for one in results])
-        self.history_ = per_problem([list(one.rounds) for one in results])
-        self.n_iter_ = max(one.n_iter for one in results)
+        self.point_coef_ = np.array([result.point_coef for result in results])
+        self._keep_certificates([result.result.certificate for result in results])
+        self.stopped_ = per_problem([result.stopped for result in results])
+        self.history_ = per_problem([list(result.rounds) for result in results])
+        self.n_iter_ = max(result.n_iter for result in results)
 
     def _set_kernels(self, fitted: FittedKernels, rescaled: RescaledKernels) -> None:
         """Keep the kernels for prediction; called last, when all else is set."""

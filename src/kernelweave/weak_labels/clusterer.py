@@ -20,6 +20,7 @@ from kernelweave.estimators.training import warn_if_open
 from kernelweave.weak_labels.ambiguity import Labelings
 from kernelweave.weak_labels.balance import PositiveCounts, as_interval
 from kernelweave.weak_labels.base import WeakLabelEstimator
+from kernelweave.weak_labels.cutting_plane import point_values
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -84,7 +85,7 @@ class MKLClusterer(ClusterMixin, WeakLabelEstimator):  # type: ignore[misc]
             result = plane.solve(
                 grams, labelings, C, principal_scores(grams), report=lambda _: tick(self.max_rounds)
             )
-            values = np.sum([K @ c for K, c in zip(grams, result.point_coef, strict=True)], axis=0)
+            values = point_values(grams, result.point_coef)
         self._set_candidates([result])
         self._set_clusters(values, labelings)
         self._set_kernels(fitted, kernels)

@@ -15,7 +15,7 @@ from kernelweave.gram.rounding import of_arithmetic
 from kernelweave.learners import UnbiasedSquaredHinge
 from kernelweave.solvers import Certificate, Newton, Result
 from kernelweave.weak_labels.ambiguity import Ambiguity, Candidate
-from kernelweave.weak_labels.oracle import MultiStart, Oracle, ScoredCandidate, evaluate
+from kernelweave.weak_labels.oracle import CandidateObjective, MultiStart, Oracle, ScoredCandidate
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class InputOutputGrams:
         Q.fill(0.0)
         weights = eta.reshape(len(self.candidates), len(self.grams))
         for m, K in enumerate(self.grams):
-            self.ambiguity.add_kernels(K, self._candidates_of(m), weights[:, m], Q)
+            self.ambiguity.add_kernels(K, self.candidates_of(m), weights[:, m], Q)
         return Q
 
     def images(self, coef: AnyArray) -> AnyArray:
@@ -108,12 +108,13 @@ class InputOutputGrams:
     def _images(self, alpha: Vector) -> Matrix:
         images = np.empty((len(self.candidates), len(self.grams), self.n_samples))
         for m, K in enumerate(self.grams):
-            values, _ = evaluate(K, alpha, self.ambiguity, self._candidates_of(m))
+            values, _ = CandidateObjective(K, alpha, self.ambiguity).evaluate(self.candidates_of(m))
             for t, row in enumerate(self.candidates):
                 images[t, m] = self.ambiguity.to_samples(row[m], np.ascontiguousarray(values[:, t]))
         return images.reshape(self.n_kernels, self.n_samples)
 
-    def _candidates_of(self, m: int) -> list[Candidate]:
+    def candidates_of(self, m: int) -> list[Candidate]:
+        """Return the candidates of kernel m, round by round."""
         return [row[m] for row in self.candidates]
 
 
@@ -154,7 +155,7 @@ class CuttingPlaneResult:
     @property
     def n_iter(self) -> int:
         """Iterations of the solver in all rounds."""
-        return sum(one.n_iter for one in self.rounds)
+        return sum(each.n_iter for each in self.rounds)
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ class CuttingPlane:
                 stopped = "interrupted"
                 break
             # 2. The most violated candidate of every kernel.
-            scores = np.sum([K @ c for K, c in zip(grams, point_coef, strict=True)], axis=0)
+            scores = point_values(grams, point_coef)
             try:
                 found = self._search(stack, alpha, [scores, *starts])
             except KeyboardInterrupt:  # the weights learnt so far are worth keeping
@@ -235,7 +236,7 @@ class CuttingPlane:
             if report is not None:
                 report(rounds[-1])
             # 3. Add them, unless there is a reason to stop.
-            new = tuple(ambiguity.orient(one.candidate, scores) for one in found)
+            new = tuple(ambiguity.orient(each.candidate, scores) for each in found)
             if _key(ambiguity, new) in known_keys:
                 stopped = "repeated candidate"
                 break
@@ -267,9 +268,10 @@ class CuttingPlane:
         """Return the most violated candidate of every kernel; the best one in use is a start as well."""
         found = []
         for m, K in enumerate(stack.grams):
-            in_use = [row[m] for row in stack.candidates]
-            best = in_use[int(evaluate(K, alpha, stack.ambiguity, in_use)[1].argmax())]
-            found.append(self.oracle.find(K, alpha, stack.ambiguity, [*starts, best.astype(np.float64)]))
+            objective = CandidateObjective(K, alpha, stack.ambiguity)
+            in_use = stack.candidates_of(m)
+            best = in_use[int(objective.evaluate(in_use)[1].argmax())]
+            found.append(self.oracle.find(objective, [*starts, best.astype(np.float64)]))
         return found
 
 
@@ -279,7 +281,7 @@ def _violation(found: Sequence[ScoredCandidate], energies: Vector, eta: Vector) 
     While the caps leave some of the total weight unused, every new group of positive norm improves the
     objective.
     """
-    new = 0.5 * float(np.linalg.norm([one.value for one in found]))
+    new = 0.5 * float(np.linalg.norm([each.value for each in found]))
     group_energies = np.linalg.norm(energies.reshape(-1, len(found)), axis=1)
     group_weights = np.linalg.norm(eta.reshape(-1, len(found)), axis=1)
     negligible = 1e-6
@@ -292,6 +294,12 @@ def _violation(found: Sequence[ScoredCandidate], energies: Vector, eta: Vector) 
 
 def _key(ambiguity: Ambiguity, group: Sequence[Candidate]) -> bytes:
     return b"|".join(ambiguity.key(h) for h in group)
+
+
+def point_values(grams: Sequence[Matrix], coef: Matrix) -> Vector:
+    """Return Σ_m K_m coef_m, the decision values of the points."""
+    parts = (K @ c for K, c in zip(grams, coef, strict=True) if c.any())
+    return np.asarray(sum(parts, start=np.zeros(coef.shape[1])))
 
 
 def supervised_scores(grams: Sequence[Matrix], A: sparse.csr_array, y: Vector, C: Vector) -> Vector:

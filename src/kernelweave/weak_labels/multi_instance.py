@@ -26,10 +26,54 @@ from kernelweave.estimators.targets import encode_labels, sample_weights
 from kernelweave.estimators.training import warn_if_open
 from kernelweave.solvers import Result
 from kernelweave.views.bags import Bags, as_bags, is_bags
-from kernelweave.weak_labels.ambiguity import Groups, KeyInstances, Labelings, means_matrix, mixed_kernel
+from kernelweave.weak_labels.ambiguity import (
+    Groups,
+    KeyInstances,
+    Labelings,
+    consecutive_groups,
+    means_matrix,
+    mixed_kernel,
+)
 from kernelweave.weak_labels.balance import may_be_balanced
 from kernelweave.weak_labels.base import WeakLabelEstimator, restricted
-from kernelweave.weak_labels.cutting_plane import CuttingPlane, CuttingPlaneResult, supervised_scores
+from kernelweave.weak_labels.cutting_plane import (
+    CuttingPlane,
+    CuttingPlaneResult,
+    point_values,
+    supervised_scores,
+)
+
+
+@dataclass(frozen=True)
+class BagProblem:
+    """Bags to learn from: their label ±1, the price C of a margin violation, and kernels of the instances.
+
+    ``members`` are the rows of each bag's instances in the kernels ``grams``.
+    """
+
+    grams: Sequence[Matrix]
+    members: Groups
+    signs: Vector
+    C: Vector
+
+    @property
+    def n_instances(self) -> int:
+        """The size of the kernels, which may hold instances of other bags as well."""
+        return len(self.grams[0])
+
+    @property
+    def rows(self) -> Indices:
+        """The rows of all instances of these bags."""
+        return np.concatenate(self.members)
+
+    @property
+    def sizes(self) -> Indices:
+        """The number of instances of each bag."""
+        return np.array([bag.size for bag in self.members])
+
+    def subset(self, bags: Indices) -> BagProblem:
+        """Return the problem with some of the bags."""
+        return BagProblem(self.grams, [self.members[bag] for bag in bags], self.signs[bags], self.C[bags])
 
 
 @dataclass(frozen=True)
@@ -45,49 +89,33 @@ class BagFit:
 
     def values(self, grams: Sequence[Matrix]) -> Vector:
         """Return the decision values of all training instances."""
-        parts = [K @ c for K, c in zip(grams, self.coef, strict=True) if c.any()]
-        return np.asarray(sum(parts, start=np.full(len(grams[0]), self.intercept)))
+        return point_values(grams, self.coef) + self.intercept
 
 
-def learn_key_instances(
-    plane: CuttingPlane,
-    grams: Sequence[Matrix],
-    members: Groups,
-    signs: Vector,
-    C: Vector,
-    share: float | None = None,
-) -> BagFit:
+def learn_key_instances(plane: CuttingPlane, problem: BagProblem, share: float | None = None) -> BagFit:
     """Learn which instances of positive bags are their key instances, one or this share of each bag.
 
     Points are the instances of positive bags and the means of negative ones, whose single instances play no
-    part. ``members`` are the rows of each bag's instances in the kernels ``grams``.
+    part.
     """
-    R, places = _points(members, signs, len(grams[0]))
-    kernels = [mixed_kernel(R, K) for K in grams]
-    sizes = np.array([points.size for points in places])
-    keys = KeyInstances(signs, places, np.where(signs > 0, min_positives(sizes, share), 1))
-    scores = supervised_scores(kernels, means_matrix(places, int(sizes.sum())), signs, C)
-    found = plane.solve(kernels, keys, C, [scores])
+    signs, C = problem.signs, problem.C
+    R, points = _points(problem)
+    grams = [mixed_kernel(R, K) for K in problem.grams]
+    n_keys = np.where(signs > 0, min_positives(problem.sizes, share), 1)
+    scores = supervised_scores(grams, means_matrix(points, R.shape[0]), signs, C)
+    found = plane.solve(grams, KeyInstances.of_bags(signs, points, n_keys), C, [scores])
     coef = np.asarray((R.T @ found.point_coef.T).T)
     return BagFit(coef, 0.0, found.result, len(found.candidates), found.n_iter, found)
 
 
-def learn_instance_labels(
-    plane: CuttingPlane,
-    grams: Sequence[Matrix],
-    members: Groups,
-    signs: Vector,
-    C: Vector,
-    share: float | None = None,
-) -> BagFit:
+def learn_instance_labels(plane: CuttingPlane, problem: BagProblem, share: float | None = None) -> BagFit:
     """Learn the labels of all instances, at least one or this share of each positive bag being positive."""
-    rows, sizes = np.concatenate(members), np.array([bag.size for bag in members])
-    kernels = restricted(grams, rows)
+    rows, sizes, signs = problem.rows, problem.sizes, problem.signs
+    grams = restricted(problem.grams, rows)
     labelings = Labelings.of_bags(signs, sizes, min_positives(sizes, share))
-    bags = np.split(np.arange(rows.size), np.cumsum(sizes)[:-1])
-    scores = supervised_scores(kernels, means_matrix(bags, rows.size), signs, C)
-    found = plane.solve(kernels, labelings, np.repeat(C, sizes), [scores])
-    coef = np.zeros((len(grams), len(grams[0])))
+    scores = supervised_scores(grams, means_matrix(consecutive_groups(sizes), rows.size), signs, problem.C)
+    found = plane.solve(grams, labelings, np.repeat(problem.C, sizes), [scores])
+    coef = np.zeros((len(grams), problem.n_instances))
     coef[:, rows] = found.point_coef
     return BagFit(coef, 0.0, found.result, len(found.candidates), found.n_iter, found)
 
@@ -97,20 +125,19 @@ def min_positives(sizes: Indices, share: float | None) -> Indices:
     return np.asarray(np.maximum(1, np.ceil((share or 0.0) * sizes - 1e-9)), dtype=np.intp)
 
 
-def _points(members: Groups, signs: Vector, n: int) -> tuple[sparse.csr_array, list[Indices]]:
-    """Return the points as mixtures of the n instances, and for each bag its points.
+def _points(problem: BagProblem) -> tuple[sparse.csr_array, list[Indices]]:
+    """Return the points of the bags as mixtures of all instances, and for each bag its points.
 
     A positive bag has its instances as points, a negative bag their mean.
     """
-    sizes = np.array([bag.size for bag in members])
-    n_points = np.where(signs > 0, sizes, 1)
-    ends = np.cumsum(n_points)
-    owner = np.repeat(np.arange(sizes.size), sizes)
-    within_bag = np.arange(owner.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    point = (ends - n_points)[owner] + np.where(signs > 0, 1, 0)[owner] * within_bag
-    share = np.where(signs > 0, 1.0, 1.0 / sizes)[owner]
-    R = sparse.csr_array((share, (point, np.concatenate(members))), shape=(int(ends[-1]), n))
-    return R, np.split(np.arange(int(ends[-1])), ends[:-1])
+    positive, sizes = problem.signs > 0, problem.sizes
+    points = consecutive_groups(np.where(positive, sizes, 1))
+    # The instances in order: the point each goes into, and its share of it.
+    point = np.concatenate([np.broadcast_to(p, n) for p, n in zip(points, sizes, strict=True)])
+    share = np.repeat(np.where(positive, 1.0, 1.0 / sizes), sizes)
+    n_points = sum(p.size for p in points)
+    R = sparse.csr_array((share, (point, problem.rows)), shape=(n_points, problem.n_instances))
+    return R, points
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -127,8 +154,8 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
         return float(values.max())
 
     @abstractmethod
-    def _train(self, grams: list[Matrix], members: Groups, signs: Vector, C: Vector) -> BagFit:
-        """Train on some bags, ``members`` being rows of the kernels of all instances."""
+    def _train(self, problem: BagProblem) -> BagFit:
+        """Learn a scoring of the instances."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from bags (`Bags`, or a list or object array of tables of instances) and one label per bag.
@@ -138,13 +165,14 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
         self._check_parameters()
         forget(self)
         bags = self._as_bags(X, reset=True)
-        signs, weight, C = self._signs_and_prices(y, sample_weight, len(bags))
+        signs, weight, C = self._encode_labels(y, sample_weight, len(bags))
         fitted = as_bank(self.bank).fit(bags.instances)
         self.centered_ = self._choose_centring(float(weight[signs > 0].sum() / weight.sum()))
         with blas_threads(1), count_bar(self.verbose, "folds") as tick:
             kernels, grams = self._rescaled(fitted, self.centered_)
-            self.threshold_ = self._choose_threshold(grams, bags.members, signs, C, tick)
-            fit = self._train(grams, bags.members, signs, C)
+            problem = BagProblem(grams, bags.members, signs, C)
+            self.threshold_ = self._choose_threshold(problem, tick)
+            fit = self._train(problem)
             values = fit.values(grams)
         self._set_fit(fit, signs, bags.split(values))
         self._set_kernels(fitted, kernels)
@@ -203,7 +231,7 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
             return bags
         return as_bags(check_input(self, X, reset=reset))  # a table: every sample is a bag of its own
 
-    def _signs_and_prices(self, y: Any, sample_weight: Any, n: int) -> tuple[Vector, Vector, Vector]:
+    def _encode_labels(self, y: Any, sample_weight: Any, n: int) -> tuple[Vector, Vector, Vector]:
         """Set the classes; return ±1 per bag, its weight, and the price C of its margin violations."""
         self.classes_, index = encode_labels(y, n)
         if self.classes_.size != 2:
@@ -218,13 +246,11 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
     def _choose_centring(self, share: float) -> bool:
         return may_be_balanced(share, share) if self.centering == "auto" else bool(self.centering)
 
-    def _choose_threshold(
-        self, grams: list[Matrix], members: Groups, signs: Vector, C: Vector, tick: Callable[[int], None]
-    ) -> float:
+    def _choose_threshold(self, problem: BagProblem, tick: Callable[[int], None]) -> float:
         """Return the cut with fewest errors on scores of bags that were held out of training."""
         if self.threshold == "zero":
             return 0.0
-        used = np.flatnonzero(C)
+        signs, used = problem.signs, np.flatnonzero(problem.C)
         rare = int(np.bincount(signs[used] > 0).min())
         if rare < 2:
             warnings.warn(
@@ -236,11 +262,10 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
         scores = np.empty(signs.size)
         folds = self._folds(signs, used, rare)
         for train, test in folds:
-            fit = self._train(grams, [members[bag] for bag in train], signs[train], C[train])
-            values = fit.values(grams)
-            scores[test] = [self.pool(values[members[bag]]) for bag in test]
+            values = self._train(problem.subset(train)).values(problem.grams)
+            scores[test] = [self.pool(values[problem.members[bag]]) for bag in test]
             tick(len(folds) + 1)
-        return best_cut(scores[used], signs[used], C[used])
+        return best_cut(scores[used], signs[used], problem.C[used])
 
     def _folds(self, signs: Vector, used: Indices, rare: int) -> list[Fold]:
         """Return folds of the bags in use; each of them is held out once."""
@@ -344,9 +369,9 @@ class MultiInstanceMKLClassifier(BagClassifier):
         check_number("theta", self.theta, above=0.0, optional=True)
         check_share("positive_share", self.positive_share, positive=True, optional=True)
 
-    def _train(self, grams: list[Matrix], members: Groups, signs: Vector, C: Vector) -> BagFit:
+    def _train(self, problem: BagProblem) -> BagFit:
         learn = learn_key_instances if self.ambiguity == "input" else learn_instance_labels
-        return learn(self._cutting_plane(self.theta), grams, members, signs, C, self.positive_share)
+        return learn(self._cutting_plane(self.theta), problem, self.positive_share)
 
     def _set_fit(self, fit: BagFit, signs: Vector, values: list[Vector]) -> None:
         assert fit.cutting_plane is not None

@@ -24,7 +24,12 @@ from kernelweave.estimators.training import warn_if_open
 from kernelweave.weak_labels.ambiguity import Labelings, selection_matrix
 from kernelweave.weak_labels.balance import PositiveCounts, may_be_balanced, positive_counts
 from kernelweave.weak_labels.base import WeakLabelEstimator, restricted
-from kernelweave.weak_labels.cutting_plane import CuttingPlaneResult, supervised_scores
+from kernelweave.weak_labels.cutting_plane import (
+    CuttingPlaneResult,
+    CuttingPlaneRound,
+    point_values,
+    supervised_scores,
+)
 
 UNLABELLED = -1
 
@@ -170,13 +175,14 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type:
             self.centered_ = self._choose_centring(fitted, used, labels)
             kernels, grams = self._rescaled(fitted, self.centered_)
             with count_bar(self.verbose, "rounds") as tick:
-                results = self._learn(restricted(grams, used), labels, tick)
+                total = self.max_rounds * len(labels.counts)
+                results = self._learn(restricted(grams, used), labels, report=lambda _: tick(total))
             results = [_on_all_samples(result, used, index.size) for result in results]
             values = _decision_values(grams, results)
         self._set_candidates(results)
         self._set_transduction(values, index, weight > 0.0, labels.counts)
         self._set_kernels(fitted, kernels)
-        warn_if_open([one.result for one in results], self.tol)
+        warn_if_open([result.result for result in results], self.tol)
         return self
 
     def decision_function(self, X: Any) -> AnyArray:
@@ -222,7 +228,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type:
         n_folds = min(3, int(np.bincount(classes).min()))
         if self.centering == "auto" or n_folds < 2:
             return labels.may_be_balanced()
-        hits = {True: 0, False: 0}
+        hits = {True: 0, False: 0}  # held-out samples predicted right
         for centre in hits:
             grams = restricted(self._rescaled(fitted, centre)[1], used)
             for _, test in StratifiedKFold(n_folds).split(labelled, classes):
@@ -230,15 +236,17 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type:
                 results = self._learn(grams, labels.hide(held, self.C_unlabeled))
                 values = self._shaped(_decision_values(grams, results)[held])
                 hits[centre] += int((winners(values, self.classes_) == self.classes_[classes[test]]).sum())
-        return hits[True] >= hits[False]
+        return hits[True] >= hits[False]  # ties go to centring
 
     def _learn(
-        self, grams: Sequence[Matrix], labels: PartialLabels, tick: Callable[[Any], None] | None = None
+        self,
+        grams: Sequence[Matrix],
+        labels: PartialLabels,
+        report: Callable[[CuttingPlaneRound], None] | None = None,
     ) -> list[CuttingPlaneResult]:
         """Run a cutting plane for each binary problem, from the scores of an SVM on the labelled samples."""
         labelled = np.flatnonzero(labels.index >= 0)
         A, C = selection_matrix(labelled, labels.index.size), labels.C[labelled]
-        report = None if tick is None else lambda _: tick(None)
         results = []
         for known, counts in zip(labels.known.T, labels.counts, strict=True):
             labelings = Labelings.balanced(known, counts.min_positives, counts.max_positives)
@@ -252,11 +260,11 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type:
     ) -> None:
         """Set the threshold, and the labels that the decision values of the training samples lead to."""
         unlabelled = index < 0
-        self.balance_ = np.array([one.share for one in counts])
+        self.balance_ = np.array([count.share for count in counts])
         self.intercept_ = np.zeros(len(counts))
         if self.threshold == "balance" and (unlabelled & used).any():
             columns = values[unlabelled & used].T
-            cuts = [balance_threshold(column, one) for column, one in zip(columns, counts, strict=True)]
+            cuts = [balance_threshold(column, count) for column, count in zip(columns, counts, strict=True)]
             self.intercept_ = -np.array(cuts)
         learnt = winners(self._shaped(values + self.intercept_), self.classes_)
         self.transduction_ = np.where(unlabelled, learnt, self.classes_[index])
@@ -311,8 +319,7 @@ def balance_threshold(values: Vector, counts: PositiveCounts) -> float:
 
 def _decision_values(grams: Sequence[Matrix], results: Sequence[CuttingPlaneResult]) -> Matrix:
     """Return the decision values of the training samples, one column per problem."""
-    coef = np.array([result.point_coef for result in results])
-    return np.asarray(sum(K @ coef[:, m].T for m, K in enumerate(grams)))
+    return np.column_stack([point_values(grams, result.point_coef) for result in results])
 
 
 def _on_all_samples(result: CuttingPlaneResult, used: Indices, n: int) -> CuttingPlaneResult:
