@@ -13,6 +13,7 @@ from kernelweave import (
 )
 from kernelweave.kernels import Gaussian, Laplacian
 from kernelweave.weak_labels import KeyInstances
+from kernelweave.weak_labels.multi_instance import BagProblem
 
 BANK = KernelBank([Gaussian(), Laplacian()])
 # Kernels of diagonal one and fixed width: where they are not centred they do not depend on other samples.
@@ -62,3 +63,11 @@ def bags_of(sizes, signs, counts):
     ends = np.cumsum(sizes)
     members = tuple(np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True))
     return KeyInstances.of_bags(np.array(signs), members, np.array(counts))
+
+
+def bag_problem(kernel, n, C):
+    """Return the bags of `witness_bags` with one kernel of their instances, and a price C for all of them."""
+    bags, y = witness_bags(n)
+    members = np.split(np.arange(sum(map(len, bags))), np.cumsum([len(bag) for bag in bags])[:-1])
+    X = np.concatenate(bags)
+    return BagProblem([kernel(X, X)], members, np.where(y == 1, 1.0, -1.0), np.full(n, C))

@@ -93,3 +93,14 @@ def test_the_mirror_is_taken_when_the_known_labels_agree_with_it(rng):
     balanced = Labelings.balanced(known, 18, 18)
     found = MultiStart().find(CandidateObjective(K, alpha, balanced), [-truth])
     assert np.mean(found.candidate == truth) > 0.9
+
+
+def test_without_any_label_a_labeling_and_its_opposite_are_one_candidate(rng):
+    free, scores = Labelings.balanced(np.zeros(9), 3, 6), rng.normal(size=9)
+    y = free.from_scores(scores)
+    assert free.key(y) == free.key(-y)
+    np.testing.assert_array_equal(free.orient(y, -scores), -y)
+    np.testing.assert_array_equal(free.orient(-y, scores), y)
+    one_known = Labelings.balanced(np.r_[1.0, np.zeros(8)], 3, 6)
+    assert one_known.key(y) != one_known.key(-y)
+    np.testing.assert_array_equal(one_known.orient(y, -scores), y)

@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics.pairwise import linear_kernel
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 from tests.reference import weak
-from tests.weak_labels.data import BANK, BASELINES, FIXED, witness_bags
+from tests.weak_labels.data import BANK, BASELINES, FIXED, bag_problem, witness_bags
 
 from kernelweave import InstanceLabelMKLClassifier, SingleInstanceMKLClassifier, WitnessMKLClassifier
 from kernelweave.geometry import LpBall, Uniform
-from kernelweave.learners import Hinge
 from kernelweave.solvers import Newton
 from kernelweave.weak_labels.bag_baselines import MixtureTrainer, train_set_kernel, train_witnesses
-from kernelweave.weak_labels.multi_instance import BagProblem
 
 
 @pytest.mark.parametrize("Model", BASELINES)
@@ -29,30 +28,20 @@ def test_baselines_have_the_same_interface(Model):
 
 
 def test_the_set_kernel_is_an_SVM_on_mean_kernel_values():
-    bags, y = witness_bags(12)
-    X = np.concatenate(bags)
-    K = X @ X.T
-    members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
-    signs = np.where(y == 1, 1.0, -1.0)
-    trainer = MixtureTrainer(Hinge(), Uniform(), Newton(tol=1e-8))
-    fit = train_set_kernel(trainer, BagProblem([K], members, signs, np.ones(12)))
-    B = weak.bag_kernel(K, members, np.ones(12))
-    svc = SVC(kernel="precomputed", C=1.0, tol=1e-8).fit(B, signs)
-    values = fit.values([K])
-    ours = [values[bag].mean() for bag in members]
+    problem = bag_problem(linear_kernel, 12, C=1.0)
+    fit = train_set_kernel(MixtureTrainer(Uniform(), Newton(tol=1e-8)), problem)
+    B = weak.bag_kernel(problem.grams[0], problem.members, np.ones(12))
+    svc = SVC(kernel="precomputed", C=1.0, tol=1e-8).fit(B, problem.signs)
+    values = fit.values(problem.grams)
+    ours = [values[bag].mean() for bag in problem.members]
     np.testing.assert_allclose(ours, svc.decision_function(B), atol=1e-4)
 
 
 def test_witnesses_settle_on_the_highest_instances():
-    bags, y = witness_bags(12)
-    X = np.concatenate(bags)
-    members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
-    signs = np.where(y == 1, 1.0, -1.0)
-    trainer = MixtureTrainer(Hinge(C=10.0), Uniform(), Newton(tol=1e-3))
-    problem = BagProblem([X @ X.T], members, signs, np.ones(12))
-    fit = train_witnesses(trainer, problem, max_rounds=20)
-    values = fit.values([X @ X.T])
-    assert all(values[members[bag]].argmax() == 1 for bag in np.flatnonzero(y == 1))
+    problem = bag_problem(linear_kernel, 12, C=10.0)
+    fit = train_witnesses(MixtureTrainer(Uniform(), Newton(tol=1e-3)), problem, max_rounds=20)
+    values = fit.values(problem.grams)
+    assert all(values[problem.members[bag]].argmax() == 1 for bag in np.flatnonzero(problem.signs > 0))
     assert fit.n_rounds < 20
 
 

@@ -8,7 +8,9 @@ from tests.weak_labels.data import bags_of, kernels
 from kernelweave.geometry import GroupBox
 from kernelweave.learners import UnbiasedSquaredHinge
 from kernelweave.solvers import BlockDescent, Newton
-from kernelweave.weak_labels import CuttingPlane, Exhaustive, InputOutputGrams, Labelings
+from kernelweave.weak_labels import Exhaustive, InputOutputCuttingPlane, InputOutputGrams, Labelings
+from kernelweave.weak_labels.ambiguity import selection_matrix
+from kernelweave.weak_labels.cutting_plane import supervised_scores
 
 
 def labelings(rng, n, T, M):
@@ -139,7 +141,7 @@ def test_with_an_exhaustive_oracle_the_cutting_plane_solves_the_full_problem(see
     balanced = Labelings.balanced(known, 3, 3)
     C = np.where(known != 0, 100.0, 0.5)
     every = list(balanced.all_candidates())
-    plane = CuttingPlane(max_rounds=60, violation_tol=1e-7, tol=1e-8, oracle=Exhaustive())
+    plane = InputOutputCuttingPlane(max_rounds=60, violation_tol=1e-7, tol=1e-8, oracle=Exhaustive())
     outcome = plane.solve(Ks, balanced, C, [every[0].astype(float)])
     assert outcome.stopped in ("no violated candidate", "repeated candidate")
     optimum = weak.full_optimum(Ks, [y.astype(float) for y in every], C)
@@ -153,7 +155,9 @@ def test_with_a_cap_the_candidates_found_are_not_better_than_all_of_them():
     balanced = Labelings.balanced(known, 3, 3)
     C = np.where(known != 0, 100.0, 0.5)
     every = list(balanced.all_candidates())
-    plane = CuttingPlane(theta=1.2, max_rounds=60, violation_tol=0.0, tol=1e-7, oracle=Exhaustive())
+    plane = InputOutputCuttingPlane(
+        theta=1.2, max_rounds=60, violation_tol=0.0, tol=1e-7, oracle=Exhaustive()
+    )
     outcome = plane.solve([K], balanced, C, [every[0].astype(float)])
     explicit = [weak.input_output_kernel(K, y.astype(float)) for y in every]
     cap = 1.2 / len(outcome.candidates)
@@ -164,6 +168,17 @@ def test_with_a_cap_the_candidates_found_are_not_better_than_all_of_them():
     assert outcome.stopped == "repeated candidate"
 
 
+def test_the_first_scores_are_those_of_an_svm_with_the_average_kernel(rng):
+    Ks, C = kernels(rng, 12, 3), rng.random(4) + 0.5
+    A = selection_matrix(np.array([0, 3, 7, 8]), 12)
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    K = sum(Ks) / 3
+    # The coefficients of the squared hinge without bias: those that are not zero solve a linear system.
+    alpha = np.linalg.solve(np.outer(y, y) * (A @ K @ A.T) + np.diag(1 / C), np.ones(4))
+    assert (alpha > 0).all()
+    np.testing.assert_allclose(supervised_scores(Ks, A, y, C), K @ (A.T @ (y * alpha)), rtol=1e-5)
+
+
 def test_the_result_says_why_the_rounds_ended():
     rng = np.random.default_rng(0)
     Ks = kernels(rng, 20, 2)
@@ -171,9 +186,9 @@ def test_the_result_says_why_the_rounds_ended():
     balanced = Labelings.balanced(known, 7, 7)
     C = np.where(known != 0, 100.0, 0.1)
     starts = [rng.normal(size=20)]
-    capped = CuttingPlane(theta=1.2, max_rounds=2).solve(Ks, balanced, C, starts)
+    capped = InputOutputCuttingPlane(theta=1.2, max_rounds=2).solve(Ks, balanced, C, starts)
     assert (capped.stopped, len(capped.candidates)) == ("round cap", 2)
-    ended = CuttingPlane(max_rounds=100, violation_tol=1e-4).solve(Ks, balanced, C, starts)
+    ended = InputOutputCuttingPlane(max_rounds=100, violation_tol=1e-4).solve(Ks, balanced, C, starts)
     assert ended.stopped in ("no violated candidate", "repeated candidate")
     keys = {b"".join(h.tobytes() for h in row) for row in ended.candidates}
     assert len(keys) == len(ended.candidates)

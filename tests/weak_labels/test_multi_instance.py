@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold, cross_val_score
 from tests.reference import weak
-from tests.weak_labels.data import BAG_CLASSIFIERS, BANK, FIXED, FIXED_TWO, witness_bags
+from tests.weak_labels.data import BAG_CLASSIFIERS, BANK, FIXED, FIXED_TWO, bag_problem, witness_bags
 
 from kernelweave import (
     Bags,
@@ -21,9 +22,8 @@ from kernelweave import (
     WitnessMKLClassifier,
 )
 from kernelweave.kernels import Linear
-from kernelweave.weak_labels import CuttingPlane
+from kernelweave.weak_labels import InputOutputCuttingPlane, multi_instance
 from kernelweave.weak_labels.multi_instance import (
-    BagProblem,
     best_cut,
     learn_instance_labels,
     learn_key_instances,
@@ -101,13 +101,10 @@ def test_theta_caps_the_candidates_of_bags(theta):
 
 @pytest.mark.parametrize("share", [None, 0.6])
 def test_the_certificate_for_bags_encloses_the_conic_optimum(share):
-    bags, y = witness_bags(10)
-    X = np.concatenate(bags)
-    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 6)
-    members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
-    signs, C = np.where(y == 1, 1.0, -1.0), np.full(10, 10.0)
-    plane = CuttingPlane(theta=1.2, max_rounds=3, violation_tol=0.0)
-    fit = learn_key_instances(plane, BagProblem([K], members, signs, C), share)
+    problem = bag_problem(rbf_kernel, 10, C=10.0)
+    (K,), members, signs, C = problem.grams, problem.members, problem.signs, problem.C
+    plane = InputOutputCuttingPlane(theta=1.2, max_rounds=3, violation_tol=0.0)
+    fit = learn_key_instances(plane, problem, share)
     outcome = fit.cutting_plane
     places, count, explicit = [], 0, []
     for bag, sign in zip(members, signs, strict=True):
@@ -133,15 +130,11 @@ def test_the_certificate_for_bags_encloses_the_conic_optimum(share):
 
 
 def test_the_certificate_for_instance_labels_encloses_the_conic_optimum():
-    bags, y = witness_bags(6)
-    X = np.concatenate(bags)
-    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 6)
-    members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
-    signs = np.where(y == 1, 1.0, -1.0)
-    problem = BagProblem([K], members, signs, np.full(6, 10.0))
-    fit = learn_instance_labels(CuttingPlane(max_rounds=3), problem)
+    problem = bag_problem(rbf_kernel, 6, C=10.0)
+    fit = learn_instance_labels(InputOutputCuttingPlane(max_rounds=3), problem, share=None)
+    (K,) = problem.grams
     explicit = [weak.input_output_kernel(K, row[0].astype(float)) for row in fit.cutting_plane.candidates]
-    optimum = weak.inner_optimum(explicit, [[t] for t in range(len(explicit))], np.full(len(X), 10.0), 1.0)
+    optimum = weak.inner_optimum(explicit, [[t] for t in range(len(explicit))], np.full(len(K), 10.0), 1.0)
     certificate = fit.result.certificate
     assert certificate.lower - 1e-7 <= optimum <= certificate.upper + 1e-7
 
@@ -161,6 +154,18 @@ def test_of_equally_good_cuts_the_one_in_the_widest_gap_is_taken():
     signs = np.array([-1.0, 1.0, -1.0, 1.0])
     assert best_cut(np.array([0.0, 1.0, 2.0, 10.0]), signs, np.ones(4)) == 6.0
     assert best_cut(np.array([-7.0, 1.0, 2.0, 3.0]), signs, np.ones(4)) == -3.0
+
+
+def test_errors_of_held_out_bags_count_by_their_price(monkeypatch):
+    bags, y = witness_bags(12)
+    weight = np.r_[0.0, np.linspace(0.5, 2.0, 11)]
+    found = []
+    monkeypatch.setattr(multi_instance, "best_cut", lambda *given: found.append(given) or 0.0)
+    model = SetKernelMKLClassifier(FIXED, C=3.0, class_weight={0: 1.0, 1: 2.0}).fit(bags, y, weight)
+    ((_, signs, price),) = found
+    np.testing.assert_array_equal(signs, np.where(y == 1, 1.0, -1.0)[1:])
+    np.testing.assert_allclose(price, 3.0 * (weight * (1.0 + y))[1:])
+    assert model.threshold_ == 0.0
 
 
 def test_folds_of_the_threshold_may_be_given():

@@ -278,6 +278,27 @@ def test_cross_validation_finds_whether_to_centre(rng, places, share, centred):
     assert right[centred] > right[not centred] + 0.1  # and it is the better one
 
 
+def test_cross_validation_hides_every_label_once_for_each_choice(monkeypatch):
+    X, y, _ = blobs(40, n_labelled=12)
+    learn, calls = SemiSupervisedMKLClassifier._learn, []
+
+    def spy(self, grams, labels, **how):
+        calls.append(labels)
+        return learn(self, grams, labels, **how)
+
+    monkeypatch.setattr(SemiSupervisedMKLClassifier, "_learn", spy)
+    SemiSupervisedMKLClassifier(BANK, centering="cv", balance=0.25, max_rounds=1).fit(X, y)
+    *folds, final = calls
+    np.testing.assert_array_equal(final.index, y)
+    assert sum((labels.index < 0).astype(int) for labels in folds)[y >= 0].tolist() == [2] * 12
+    for labels in folds:
+        hidden = labels.index < 0
+        assert not labels.known[hidden].any()
+        assert (labels.C[hidden] == 0.1).all()
+        (count,) = labels.counts
+        assert (count.n, count.max_positives) == (hidden.sum(), round(0.25 * hidden.sum()))
+
+
 def test_clones_pickles_and_searches():
     X, y, truth = blobs()
     model = clone(SemiSupervisedMKLClassifier(BANK, theta=2.0)).fit(X, y)

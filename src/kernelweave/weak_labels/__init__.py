@@ -21,9 +21,9 @@ from kernelweave.weak_labels.bag_baselines import (
 )
 from kernelweave.weak_labels.clusterer import MKLClusterer
 from kernelweave.weak_labels.cutting_plane import (
-    CuttingPlane,
     CuttingPlaneResult,
     CuttingPlaneRound,
+    InputOutputCuttingPlane,
     InputOutputGrams,
 )
 from kernelweave.weak_labels.multi_instance import BagClassifier, MultiInstanceMKLClassifier
@@ -40,7 +40,7 @@ __all__ = [
     "Ambiguity",
     "BagClassifier",
     "CandidateObjective",
-    "CuttingPlane",
+    "InputOutputCuttingPlane",
     "CuttingPlaneResult",
     "CuttingPlaneRound",
     "Exhaustive",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave._typing import AnyArray, Indices, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.parameters import check_part
 from kernelweave.estimators.training import with_defaults
 from kernelweave.geometry import LpBall, WeightGeometry
 from kernelweave.gram import DenseGrams
-from kernelweave.learners import Hinge, Learner
+from kernelweave.learners import Hinge
 from kernelweave.solvers import Solver
 from kernelweave.weak_labels.ambiguity import consecutive_groups, means_matrix, mixed_kernel, selection_matrix
 from kernelweave.weak_labels.base import restricted
@@ -24,33 +24,35 @@ from kernelweave.weak_labels.multi_instance import BagClassifier, BagFit, BagPro
 
 @dataclass(frozen=True)
 class MixtureTrainer:
-    """Ordinary MKL on samples that are mixtures of instances: any learner, any set of kernel weights."""
+    """Ordinary MKL with the hinge loss on samples that are mixtures of instances."""
 
-    learner: Learner
     geometry: WeightGeometry
     solver: Solver
-
-    def stack(self, matrices: Sequence[Matrix]) -> DenseGrams:
-        """Return the kernels of the samples as the solver takes them."""
-        return DenseGrams(matrices, centre=self.learner.has_bias)
 
     def train(
         self, stack: DenseGrams, A: sparse.csr_array, y: Vector, C: Vector, near: BagFit | None = None
     ) -> BagFit:
-        """Train on samples made of instances by the rows of A, starting from the fit of a problem nearby."""
+        """Train on samples made of instances by the rows of A, starting from the fit of a problem nearby.
+
+        ``stack`` are the centred kernels of the samples, ``C`` their prices of a margin violation.
+        """
         start, warm = (None, None) if near is None else (near.result.eta, near.result.machine.coef)
-        result = self.solver.solve(stack, y, self.learner, self.geometry, weight=C, start=start, warm=warm)
-        v, margin = result.machine.coef, float(result.machine.margin)
-        coef = result.eta[:, None] * np.asarray(A.T @ v) / margin
-        intercept = float(result.machine.intercept - stack.offset(result.eta, v)) / margin
+        result = self.solver.solve(stack, y, Hinge(C=1.0), self.geometry, weight=C, start=start, warm=warm)
+        v = result.machine.coef
+        coef = result.eta[:, None] * np.asarray(A.T @ v)
+        intercept = float(result.machine.intercept - stack.offset(result.eta, v))
         return BagFit(coef, intercept, result, n_iter=result.n_iter)
+
+
+def mixed_grams(problem: BagProblem, A: sparse.csr_array) -> DenseGrams:
+    """Return the centred kernels of samples that are mixtures of instances, one row of A each."""
+    return DenseGrams([mixed_kernel(A, K) for K in problem.grams], centre=True)
 
 
 def train_set_kernel(trainer: MixtureTrainer, problem: BagProblem) -> BagFit:
     """Represent every bag by the mean of its instances: the set kernel divided by both sizes."""
     A = means_matrix(problem.members, problem.n_instances)
-    stack = trainer.stack([mixed_kernel(A, K) for K in problem.grams])
-    return trainer.train(stack, A, problem.signs, problem.C)
+    return trainer.train(mixed_grams(problem, A), A, problem.signs, problem.C)
 
 
 def train_instance_labels(trainer: MixtureTrainer, problem: BagProblem, max_rounds: int) -> BagFit:
@@ -63,7 +65,7 @@ def train_instance_labels(trainer: MixtureTrainer, problem: BagProblem, max_roun
     bags = consecutive_groups(sizes)
     positive_bags = [bags[bag] for bag in np.flatnonzero(problem.signs > 0)]
     A = selection_matrix(rows, problem.n_instances)
-    stack = trainer.stack(restricted(problem.grams, rows))
+    stack = DenseGrams(restricted(problem.grams, rows), centre=True)
 
     def train(y: Vector, near: BagFit | None) -> BagFit:
         return trainer.train(stack, A, y, C, near)
@@ -91,7 +93,7 @@ def train_witnesses(trainer: MixtureTrainer, problem: BagProblem, max_rounds: in
         else:
             positives = means_matrix(positive.members, problem.n_instances)
         A = sparse.vstack([positives, negative_instances], format="csr")
-        return trainer.train(trainer.stack([mixed_kernel(A, K) for K in problem.grams]), A, y, C, near)
+        return trainer.train(mixed_grams(problem, A), A, y, C, near)
 
     def choose(fit: BagFit) -> Indices:
         values = fit.values(problem.grams)
@@ -150,7 +152,7 @@ class BagBaseline(BagClassifier):
     def _trainer(self, problem: BagProblem) -> MixtureTrainer:
         geometry = self.part("geometry")
         solver = with_defaults(None, geometry, len(problem.grams), self.tol, self.max_iter)
-        return MixtureTrainer(Hinge(C=1.0), geometry, solver)
+        return MixtureTrainer(geometry, solver)
 
     def _set_fit(self, fit: BagFit, signs: Vector, values: list[Vector]) -> None:
         super()._set_fit(fit, signs, values)

@@ -17,7 +17,7 @@ from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.parameters import check_count, check_number
 from kernelweave.gram.memory import budget
 from kernelweave.kernels import Centering, UnitMean
-from kernelweave.weak_labels.cutting_plane import CuttingPlane, CuttingPlaneResult
+from kernelweave.weak_labels.cutting_plane import CuttingPlaneResult, InputOutputCuttingPlane
 from kernelweave.weak_labels.oracle import MultiStart
 
 
@@ -47,9 +47,11 @@ class WeakLabelEstimator(KernelEstimator):
         check_count("max_rounds", self.max_rounds)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
 
-    def _cutting_plane(self, theta: float | None) -> CuttingPlane:
+    def _cutting_plane(self, theta: float | None) -> InputOutputCuttingPlane:
         oracle = MultiStart(seed=self.random_state)
-        return CuttingPlane(theta, self.max_rounds, tol=self.tol, max_iter=self.max_iter, oracle=oracle)
+        return InputOutputCuttingPlane(
+            theta, self.max_rounds, tol=self.tol, max_iter=self.max_iter, oracle=oracle
+        )
 
     def _rescaled(self, fitted: FittedKernels, centre: bool) -> tuple[RescaledKernels, list[Matrix]]:
         """Return the kernels, centred or not, with mean diagonal one, and their training matrices."""

@@ -159,7 +159,7 @@ class CuttingPlaneResult:
 
 
 @dataclass(frozen=True)
-class CuttingPlane:
+class InputOutputCuttingPlane:
     r"""Learn which candidates to believe, and a classifier with them.
 
     .. math:: \min_{\eta} \max_{\alpha \ge 0} 1'\alpha - \sum_i \tfrac{\alpha_i^2}{2C_i}

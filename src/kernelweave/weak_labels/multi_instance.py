@@ -37,8 +37,8 @@ from kernelweave.weak_labels.ambiguity import (
 from kernelweave.weak_labels.balance import may_be_balanced
 from kernelweave.weak_labels.base import WeakLabelEstimator, restricted
 from kernelweave.weak_labels.cutting_plane import (
-    CuttingPlane,
     CuttingPlaneResult,
+    InputOutputCuttingPlane,
     point_values,
     supervised_scores,
 )
@@ -92,7 +92,7 @@ class BagFit:
         return point_values(grams, self.coef) + self.intercept
 
 
-def learn_key_instances(plane: CuttingPlane, problem: BagProblem, share: float | None = None) -> BagFit:
+def learn_key_instances(plane: InputOutputCuttingPlane, problem: BagProblem, share: float | None) -> BagFit:
     """Learn which instances of positive bags are their key instances, one or this share of each bag.
 
     Points are the instances of positive bags and the means of negative ones, whose single instances play no
@@ -108,7 +108,7 @@ def learn_key_instances(plane: CuttingPlane, problem: BagProblem, share: float |
     return BagFit(coef, 0.0, found.result, len(found.candidates), found.n_iter, found)
 
 
-def learn_instance_labels(plane: CuttingPlane, problem: BagProblem, share: float | None = None) -> BagFit:
+def learn_instance_labels(plane: InputOutputCuttingPlane, problem: BagProblem, share: float | None) -> BagFit:
     """Learn the labels of all instances, at least one or this share of each positive bag being positive."""
     rows, sizes, signs = problem.rows, problem.sizes, problem.signs
     grams = restricted(problem.grams, rows)
