@@ -11,7 +11,7 @@ def test_the_third_split_of_g241c_does_not_end_the_wrong_way_round():
     data = load_or_skip("ssl_g241c")
     truth = (data.y > 0).astype(int)
     y = np.full(truth.size, -1)
-    told = data.extra["labeled_10"][2]
-    y[told] = truth[told]
+    labelled = data.extra["labeled_10"][2]
+    y[labelled] = truth[labelled]
     model = SemiSupervisedMKLClassifier(KernelBank([Gaussian()]), max_rounds=3).fit(data.X, y)
     assert np.mean(model.transduction_ == truth) > 0.8

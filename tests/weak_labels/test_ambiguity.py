@@ -1,169 +1,23 @@
-"""Input-output kernel learning: the inner convex problem, its pieces and the cutting plane, by oracles."""
+"""Sets of candidates and the search for the most violated one, against brute force."""
 
 from itertools import combinations
 
 import numpy as np
 import pytest
 from tests.reference import weak
+from tests.weak_labels.data import bags_of, kernels
 
-from kernelweave.geometry import GroupBox
-from kernelweave.learners import UnbiasedSquaredHinge
-from kernelweave.solvers import BlockDescent, Newton
-from kernelweave.weak_labels import (
-    BagLabels,
-    Balanced,
-    Exhaustive,
-    InputOutputGrams,
-    KeyInstances,
-    MultiStart,
-    ascend,
-    learn,
-)
-
-
-def kernels(rng, n, M):
-    Ks = []
-    for m in range(M):
-        X = rng.normal(size=(n, 2 + m))
-        D = ((X[:, None] - X) ** 2).sum(axis=2)
-        Ks.append(np.exp(-D / (2.0 + m)))
-    return Ks
-
-
-def labelings(rng, n, T, M):
-    return [[rng.choice([-1, 1], n).astype(np.int8) for _ in range(M)] for _ in range(T)]
-
-
-def inner_problem(seed, n, T, M):
-    rng = np.random.default_rng(seed)
-    Ks, rows = kernels(rng, n, M), labelings(rng, n, T, M)
-    C = np.where(np.arange(n) < 4, 100.0, rng.choice([0.1, 1.0]))
-    stack = InputOutputGrams(Ks, Balanced(np.zeros(n), 0, n), rows)
-    explicit = [weak.input_output_kernel(Ks[m], rows[t][m]) for t in range(T) for m in range(M)]
-    groups = [range(t * M, (t + 1) * M) for t in range(T)]
-    return stack, explicit, groups, C
-
-
-def solved(stack, C, theta, M, tol=1e-6, solver=None):
-    T = stack.n_kernels // M
-    geometry = GroupBox(groups=np.repeat(np.arange(T), M).tolist(), theta=theta)
-    solver = Newton(tol=tol) if solver is None else solver
-    return solver.solve(stack, np.ones(len(C)), UnbiasedSquaredHinge(), geometry, weight=C)
-
-
-CASES = [
-    (1, 1, 1.0),
-    (3, 1, 1.0),
-    (3, 2, 1.0),
-    (4, 2, 0.3),
-    (5, 3, 0.24),
-    (2, 3, 0.7),
-    (6, 2, 5.0),
-    (4, 1, 0.2),
-]
-
-
-@pytest.mark.parametrize(("T", "M", "theta"), CASES)
-def test_the_certificate_encloses_the_conic_optimum(T, M, theta):
-    stack, explicit, groups, C = inner_problem(10 * T + M, 18, T, M)
-    optimum = weak.inner_optimum(explicit, groups, C, theta)
-    for tol in (1e-1, 1e-3, 1e-6):
-        certificate = solved(stack, C, theta, M, tol).certificate
-        slack = 1e-7 * abs(optimum)
-        assert certificate.lower - slack <= optimum <= certificate.upper + slack
-        assert certificate.relative_gap <= tol
-
-
-@pytest.mark.parametrize(("T", "M", "theta"), [(3, 2, 1.0), (4, 2, 0.3), (2, 3, 0.7)])
-def test_the_nu_form_and_the_c_form_agree(T, M, theta):
-    stack, explicit, groups, C = inner_problem(7 * T + M, 14, T, M)
-    result = solved(stack, C, theta, M, 1e-8)
-    P = result.certificate.upper
-    assert weak.inner_optimum_nu(explicit, groups, C, theta) == pytest.approx(-1.0 / (4.0 * P), rel=1e-5)
-    assert 0.5 * result.machine.coef.sum() == pytest.approx(P, rel=1e-5)
-
-
-def test_block_descent_reaches_the_same_optimum():
-    stack, _, _, C = inner_problem(5, 16, 4, 2)
-    slow = solved(stack, C, 0.3, 2, solver=BlockDescent(tol=1e-3, max_iter=3000))
-    quick = solved(stack, C, 0.3, 2)
-    assert slow.certificate.lower <= quick.certificate.upper
-    assert quick.certificate.lower <= slow.certificate.upper
-
-
-def random_norms(rng):
-    T, M = rng.integers(1, 6), rng.integers(1, 4)
-    norms = rng.exponential(size=(T, M))
-    norms[rng.random((T, M)) < 0.2] = 0.0
-    if T > 1 and rng.random() < 0.4:  # ties between groups
-        norms[1] = norms[0]
-    if rng.random() < 0.2:
-        norms[0] = 0.0
-    return norms
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_closed_form_update_is_that_of_a_conic_solver(seed):
-    rng = np.random.default_rng(seed)
-    cases = [
-        (norms, rng.choice([0.15, 0.25, 0.5, 1.0, 2.0])) for norms in (random_norms(rng) for _ in range(80))
-    ]
-    cases += [
-        (norms, rng.choice([1.0, 1.2]) / len(norms)) for norms in (random_norms(rng) for _ in range(20))
-    ]
-    for (norms, theta), optimum in zip(cases, weak.block_updates(cases), strict=True):
-        T, M = norms.shape
-        geometry = GroupBox(groups=np.repeat(np.arange(T), M).tolist(), theta=theta)
-        eta = geometry.reweight(norms.ravel())
-        assert geometry.contains(eta)
-        used = norms.ravel() > 0
-        assert (eta[used] > 0).all()
-        value = 0.5 * np.sum(norms.ravel()[used] ** 2 / eta[used])
-        assert value == pytest.approx(optimum, rel=1e-4, abs=1e-5)
-
-
-def test_the_stack_is_what_its_definition_says(rng):
-    Ks, rows = kernels(rng, 9, 2), labelings(rng, 9, 3, 2)
-    stack = InputOutputGrams(Ks, Balanced(np.zeros(9), 0, 9), rows)
-    explicit = [weak.input_output_kernel(Ks[m], rows[t][m]) for t in range(3) for m in range(2)]
-    eta, v = rng.random(6), rng.normal(size=9)
-    np.testing.assert_allclose(stack.combine(eta), sum(e * K for e, K in zip(eta, explicit, strict=True)))
-    np.testing.assert_allclose(stack.images(v), [K @ v for K in explicit])
-    V = rng.normal(size=(9, 2))
-    np.testing.assert_allclose(stack.images(V), [K @ V for K in explicit])
-    np.testing.assert_allclose(stack.energies(v), [0.5 * v @ K @ v for K in explicit])
-    f = sum(K @ c for K, c in zip(Ks, stack.point_coefficients(eta, np.abs(v)), strict=True))
-    slow = sum(eta[2 * t + m] * Ks[m] @ (rows[t][m] * np.abs(v)) for t in range(3) for m in range(2))
-    np.testing.assert_allclose(f, slow)
-
-
-def bags_of(rng, sizes, signs, counts):
-    ends = np.cumsum(sizes)
-    members = tuple(np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True))
-    return KeyInstances(np.array(signs), members, np.array(counts))
-
-
-def test_the_bag_kernels_are_the_convolution_of_the_chosen_instances(rng):
-    keys = bags_of(rng, [3, 4, 1, 5], [1, 1, -1, 1], [1, 2, 1, 2])
-    (K,) = kernels(rng, 13, 1)
-    rows = [[keys.nearest(rng.normal(size=13))] for _ in range(2)]
-    stack = InputOutputGrams((K,), keys, rows)
-    chosen = [[[j for j in places if row[0][j]] for places in keys.members] for row in rows]
-    explicit = [weak.bag_kernel(K, picks, keys.signs) for picks in chosen]
-    eta, v = rng.random(2), rng.random(4)
-    np.testing.assert_allclose(stack.combine(eta), sum(e * B for e, B in zip(eta, explicit, strict=True)))
-    np.testing.assert_allclose(stack.images(v), [B @ v for B in explicit])
+from kernelweave.weak_labels import CandidateObjective, Exhaustive, Labelings, MultiStart
 
 
 def sets(rng):
     n = int(rng.integers(5, 9))
     known = np.zeros(n)
     known[:2] = 1, -1
-    yield Balanced(known, int(rng.integers(1, n - 3)), n - 3)
-    yield Balanced(np.zeros(n), n // 2, n // 2)
-    known = np.r_[-np.ones(2), np.zeros(6)]
-    yield BagLabels(known, (np.arange(2, 5), np.arange(5, 8)), np.array([1, 2]))
-    yield bags_of(rng, [3, 1, 4, 1], [1, -1, 1, -1], [1, 1, 2, 1])
+    yield Labelings.balanced(known, int(rng.integers(1, n - 3)), n - 3)
+    yield Labelings.balanced(np.zeros(n), n // 2, n // 2)
+    yield Labelings.of_bags(np.array([-1.0, 1.0, 1.0]), np.array([2, 3, 3]), np.array([1, 1, 2]))
+    yield bags_of([3, 1, 4, 1], [1, -1, 1, -1], [1, 1, 2, 1])
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -171,26 +25,26 @@ def test_ascents_rise_stay_legal_and_never_pass_brute_force(seed):
     rng = np.random.default_rng(seed)
     for ambiguity in sets(rng):
         (K,), alpha = kernels(rng, ambiguity.n_points, 1), rng.exponential(size=ambiguity.n_samples)
-        every = list(ambiguity.everything())
+        objective, every = CandidateObjective(K, alpha, ambiguity), list(ambiguity.all_candidates())
         assert all(ambiguity.contains(h) for h in every)
         assert len({h.tobytes() for h in every}) == len(every)
 
         def value(h, K=K, ambiguity=ambiguity, alpha=alpha):
-            c = ambiguity.spread(h, alpha)
+            c = ambiguity.to_points(h, alpha)
             return c @ K @ c
 
         best = max(map(value, every))
-        starts = [ambiguity.nearest(rng.normal(size=ambiguity.n_points)) for _ in range(3)]
-        for start, end in zip(starts, ascend(K, alpha, ambiguity, starts), strict=True):
+        starts = [ambiguity.from_scores(rng.normal(size=ambiguity.n_points)) for _ in range(3)]
+        for start, end in zip(starts, objective.ascend(starts), strict=True):
             assert value(start) - 1e-12 <= end.value <= best + 1e-9
             assert ambiguity.contains(end.candidate)
             assert end.value == pytest.approx(value(end.candidate))
         for near in ambiguity.neighbours(starts[0]):
             assert ambiguity.contains(near)
-        assert Exhaustive().find(K, alpha, ambiguity, []).value == pytest.approx(best)
+        assert Exhaustive().find(objective, []).value == pytest.approx(best)
         scores = rng.normal(size=ambiguity.n_points)
-        along = [ambiguity.spread(h, np.ones(ambiguity.n_samples)) @ scores for h in every]
-        follows = ambiguity.spread(ambiguity.nearest(scores), np.ones(ambiguity.n_samples)) @ scores
+        along = [ambiguity.to_points(h, np.ones(ambiguity.n_samples)) @ scores for h in every]
+        follows = ambiguity.to_points(ambiguity.from_scores(scores), np.ones(ambiguity.n_samples)) @ scores
         assert follows == pytest.approx(max(along))
 
 
@@ -201,16 +55,16 @@ def small_case(seed):
     K -= K.mean(axis=0) + K.mean(axis=1)[:, None] - K.mean()
     known = np.zeros(n)
     known[:2] = 1, -1
-    return K, rng.exponential(size=n) ** 2, Balanced(known, (n - 2) // 2, (n - 2) // 2)
+    return K, rng.exponential(size=n) ** 2, Labelings.balanced(known, (n - 2) // 2, (n - 2) // 2)
 
 
 def test_the_oracle_finds_the_global_optimum_in_most_of_two_hundred_small_cases():
     hits = 0
     for seed in range(200):
         K, alpha, balanced = small_case(seed)
-        Y = np.array(list(balanced.everything()), dtype=float) * alpha
+        Y = np.array(list(balanced.all_candidates()), dtype=float) * alpha
         best = np.einsum("ti,ij,tj->t", Y, K, Y).max()
-        found = MultiStart().find(K, alpha, balanced, [])
+        found = MultiStart().find(CandidateObjective(K, alpha, balanced), [])
         assert balanced.contains(found.candidate)
         assert found.value <= best * (1 + 1e-9)
         hits += found.value >= best * (1 - 1e-9)
@@ -219,76 +73,34 @@ def test_the_oracle_finds_the_global_optimum_in_most_of_two_hundred_small_cases(
 
 def test_brute_force_by_loops_agrees_with_the_exhaustive_oracle():
     K, alpha, balanced = small_case(3)
-    free = balanced.free
     every = []
-    for chosen in combinations(free, balanced.most):
+    for chosen in combinations(np.flatnonzero(balanced.known == 0), balanced.max_chosen[0]):
         y = np.where(balanced.known != 0, balanced.known, -1.0)
         y[list(chosen)] = 1
         every.append(y)
-    assert Exhaustive().find(K, alpha, balanced, []).value == pytest.approx(
-        weak.best_labeling(K, alpha, every)
-    )
+    found = Exhaustive().find(CandidateObjective(K, alpha, balanced), [])
+    assert found.value == pytest.approx(weak.best_labeling(K, alpha, every))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_with_an_exhaustive_oracle_the_cutting_plane_solves_the_full_problem(seed):
-    rng = np.random.default_rng(seed)
-    n, M = 10, 2
-    Ks = kernels(rng, n, M)
-    known = np.r_[1.0, -1.0, 1.0, -1.0, np.zeros(6)]
-    balanced = Balanced(known, 3, 3)
-    C = np.where(known != 0, 100.0, 0.5)
-    every = list(balanced.everything())
-    outcome = learn(
-        Ks, balanced, C, [every[0]] * M, max_rounds=60, violation_tol=1e-7, tol=1e-8, oracle=Exhaustive()
-    )
-    assert outcome.stopped in ("no violated candidate", "repeated candidate")
-    optimum = weak.full_optimum(Ks, [y.astype(float) for y in every], C)
-    assert outcome.result.certificate.upper == pytest.approx(optimum, rel=1e-5)
-
-
-def test_a_fixed_cap_reaches_the_optimum_over_all_candidates():
-    rng = np.random.default_rng(4)
-    (K,) = kernels(rng, 8, 1)
-    known = np.r_[1.0, -1.0, np.zeros(6)]
-    balanced = Balanced(known, 3, 3)
-    C = np.where(known != 0, 100.0, 0.5)
-    every = list(balanced.everything())
-    outcome = learn(
-        [K], balanced, C, [every[0]], fixed_theta=0.4, max_rounds=60, violation_tol=0.0, tol=1e-7,
-        oracle=Exhaustive(),
-    )  # fmt: skip
-    explicit = [weak.input_output_kernel(K, y.astype(float)) for y in every]
-    optimum = weak.inner_optimum(explicit, [[k] for k in range(len(every))], C, 0.4)
-    # The most violated candidate alone does not tell of the second best, which a cap below one also needs.
-    assert outcome.result.certificate.upper >= optimum * (1 - 1e-6)
-    assert outcome.stopped == "repeated candidate"
-
-
-def test_the_mirror_is_taken_when_what_is_known_agrees_with_it(rng):
+def test_the_mirror_is_taken_when_the_known_labels_agree_with_it(rng):
     n = 40
     X = np.r_[rng.normal(-2, 1, size=(n // 2, 2)), rng.normal(2, 1, size=(n // 2, 2))]
     K = X @ X.T
     truth = np.repeat([-1.0, 1.0], n // 2)
     known = np.zeros(n)
     known[[0, 1, 20, 21]] = truth[[0, 1, 20, 21]]
-    alpha = np.where(known != 0, 1e-9, 1.0)  # the known samples carry next to nothing
-    balanced = Balanced(known, 18, 18)
-    found = MultiStart().find(K, alpha, balanced, [-truth])
+    alpha = np.where(known != 0, 1e-9, 1.0)  # the labelled samples have next to no coefficient
+    balanced = Labelings.balanced(known, 18, 18)
+    found = MultiStart().find(CandidateObjective(K, alpha, balanced), [-truth])
     assert np.mean(found.candidate == truth) > 0.9
 
 
-def test_it_says_why_it_stopped():
-    rng = np.random.default_rng(0)
-    Ks = kernels(rng, 20, 2)
-    known = np.r_[np.ones(3), -np.ones(3), np.zeros(14)]
-    balanced = Balanced(known, 7, 7)
-    C = np.where(known != 0, 100.0, 0.1)
-    first = [balanced.nearest(rng.normal(size=20))] * 2
-    capped = learn(Ks, balanced, C, first, theta=1.2, max_rounds=2)
-    assert (capped.stopped, len(capped.candidates)) == ("round cap", 2)
-    ended = learn(Ks, balanced, C, first, theta=None, max_rounds=100, violation_tol=1e-4)
-    assert ended.stopped in ("no violated candidate", "repeated candidate")
-    keys = {b"".join(h.tobytes() for h in row) for row in ended.candidates}
-    assert len(keys) == len(ended.candidates)
-    assert all(r.certificate.relative_gap <= 1e-3 for r in ended.rounds)
+def test_without_any_label_a_labeling_and_its_opposite_are_one_candidate(rng):
+    free, scores = Labelings.balanced(np.zeros(9), 3, 6), rng.normal(size=9)
+    y = free.from_scores(scores)
+    assert free.key(y) == free.key(-y)
+    np.testing.assert_array_equal(free.orient(y, -scores), -y)
+    np.testing.assert_array_equal(free.orient(-y, scores), y)
+    one_known = Labelings.balanced(np.r_[1.0, np.zeros(8)], 3, 6)
+    assert one_known.key(y) != one_known.key(-y)
+    np.testing.assert_array_equal(one_known.orient(y, -scores), y)

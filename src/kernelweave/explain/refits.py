@@ -15,8 +15,7 @@ from kernelweave.bank.chosen import ChosenBank
 from kernelweave.bank.cross import n_rows
 from kernelweave.estimators.inputs import as_bank, as_one_array, is_precomputed
 from kernelweave.explain.contributions import unwrapped
-from kernelweave.weak_labels.partial_labels import unlabelled
-from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier
+from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier, is_unlabelled
 
 Split = tuple[Indices, Indices]
 
@@ -48,7 +47,7 @@ def with_kernels(model: Any, X: Any, kernels: Sequence[int]) -> tuple[Any, Any]:
 def without_label(model: Any, y: AnyArray) -> AnyArray:
     """Return which rows have no label, where the model learns from such rows."""
     semi = isinstance(unwrapped(model)[0], SemiSupervisedMKLClassifier)
-    return unlabelled(y) if semi else np.zeros(len(y), dtype=bool)
+    return is_unlabelled(y) if semi else np.zeros(len(y), dtype=bool)
 
 
 def cut(model: Any, X: Any, y: Any, folds: int, random_state: Any) -> list[Split]:

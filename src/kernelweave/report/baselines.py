@@ -20,7 +20,7 @@ from kernelweave.geometry import Point, Uniform
 from kernelweave.kernels import Gaussian
 from kernelweave.learners import Hinge, Square
 from kernelweave.weak_labels.bag_baselines import SetKernelMKLClassifier
-from kernelweave.weak_labels.bag_classifier import BagClassifier
+from kernelweave.weak_labels.multi_instance import BagClassifier
 
 AVERAGE, SINGLE, CONCATENATED = "average kernel", "best single kernel", "concatenation"
 Grid = dict[str, Sequence[Any]]

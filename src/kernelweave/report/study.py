@@ -34,7 +34,7 @@ from kernelweave.report.held_out import (
 )
 from kernelweave.report.walk import Walk, walk
 from kernelweave.views.bags import as_bags
-from kernelweave.weak_labels.bag_classifier import BagClassifier
+from kernelweave.weak_labels.multi_instance import BagClassifier
 
 THIS = "this model"
 MOST_DOUBTFUL = 10

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import eigh
 from sklearn.base import ClusterMixin
 
 from kernelweave._threads import blas_threads
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.estimators.base import forget
-from kernelweave.estimators.inputs import check_input
+from kernelweave.estimators.inputs import as_bank, check_input
+from kernelweave.estimators.parameters import check_number
 from kernelweave.estimators.progress import count_bar
-from kernelweave.weak_labels import Balanced, MultiStart, learn
-from kernelweave.weak_labels.ambiguous import AmbiguousEstimator, point_scores
-from kernelweave.weak_labels.partial_labels import share_counts
-from kernelweave.weak_labels.spectral import leading_scores
+from kernelweave.estimators.training import warn_if_open
+from kernelweave.weak_labels.ambiguity import Labelings
+from kernelweave.weak_labels.balance import PositiveCounts, as_interval
+from kernelweave.weak_labels.base import WeakLabelEstimator
+from kernelweave.weak_labels.cutting_plane import point_values
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MKLClusterer(ClusterMixin, AmbiguousEstimator):  # type: ignore[misc]
+class MKLClusterer(ClusterMixin, WeakLabelEstimator):  # type: ignore[misc]
     r"""Two clusters with the largest margin over many kernels.
 
     The problem of `SemiSupervisedMKLClassifier` without any label: only the balance keeps all samples from
@@ -49,7 +53,7 @@ class MKLClusterer(ClusterMixin, AmbiguousEstimator):  # type: ignore[misc]
     Notes
     -----
     [Xu14, Ch. 4] with no label known. Where the balance allows both, which of the clusters is 0 means
-    nothing: the first sample's is; otherwise the balance tells which is 1.
+    nothing: the first sample's is; otherwise the balance decides which is 1.
     Differs from the paper: it names clustering as a case of the framework and reports no experiment.
 
     Examples
@@ -69,54 +73,56 @@ class MKLClusterer(ClusterMixin, AmbiguousEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes labels to everyone
         """Divide the samples X into two clusters."""
-        self._check_common()
+        self._check_parameters()
         forget(self)
         X = check_input(self, X, reset=True)
-        fitted = self._fit_bank(X)
-        n = fitted.n_samples
-        if n < 2:
-            raise ValueError(f"Clustering needs at least 2 samples, got {n} sample.")
-        counts = share_counts("balance", self.balance, n)
-        fewest, most = np.clip([counts.fewest, counts.most], 1, n - 1).tolist()
-        labelings = Balanced(np.zeros(n), fewest, most)
+        fitted = as_bank(self.bank).fit(X)
+        labelings = self._labelings(fitted.n_samples)
+        C = np.full(fitted.n_samples, float(self.C))
         with blas_threads(1), count_bar(self.verbose, "rounds") as tick:
-            kernels, grams = self._kernels(fitted, True)
-            starts = leading_scores(grams)
-            outcome = learn(
-                grams,
-                labelings,
-                np.full(n, float(self.C)),
-                [labelings.nearest(starts[0])] * len(grams),
-                theta=self.theta,
-                max_rounds=self.max_rounds,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                suggestions=starts,
-                oracle=MultiStart(seed=self.random_state),
-                report=lambda _: tick(self.max_rounds),
+            kernels, grams = self._rescaled(fitted, centre=True)
+            plane = self._cutting_plane(self.theta)
+            result = plane.solve(
+                grams, labelings, C, principal_scores(grams), report=lambda _: tick(self.max_rounds)
             )
-            values = np.sum([K @ c for K, c in zip(grams, outcome.coef, strict=True)], axis=0)
-        self._keep_outcomes([outcome])
-        # Within the balance the decision values say who belongs together; the first sample is in cluster 0
-        # unless that breaks the balance.
-        found = labelings.nearest(values)
-        labels = (found > 0).astype(int)
-        self._flip = bool(labels[0]) and labelings.contains(-found)
-        self.labels_ = labels ^ int(self._flip)
-        self.threshold_ = _between(values, labels)
-        self.bank_ = kernels.for_prediction()
-        self.kernel_names_ = fitted.names
-        self._warn_if_open([outcome])
+            values = point_values(grams, result.point_coef)
+        self._set_candidates([result])
+        self._set_clusters(values, labelings)
+        self._set_kernels(fitted, kernels)
+        warn_if_open([result.result], self.tol)
         return self
 
     def predict(self, X: Any) -> AnyArray:
         """Return the cluster of new samples."""
         self._require_fit()
-        X = check_input(self, X, reset=False)
-        values = point_scores(self.bank_, X, self.point_coef_)[:, 0]
-        return (values > self.threshold_).astype(int) ^ int(self._flip)
+        values = self._point_contributions(check_input(self, X, reset=False))[:, 0].sum(axis=1)
+        return np.asarray((values > self.threshold_).astype(int) ^ int(self._flip))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("theta", self.theta, above=0.0, optional=True)
+
+    def _labelings(self, n: int) -> Labelings:
+        """Return the divisions of n samples that keep the balance and leave no cluster empty."""
+        if n < 2:
+            raise ValueError(f"Clustering needs at least 2 samples, got {n} sample.")
+        counts = PositiveCounts.from_shares(*as_interval(self.balance), n)
+        least, most = np.clip([counts.min_positives, counts.max_positives], 1, n - 1).tolist()
+        return Labelings.balanced(np.zeros(n), least, most)
+
+    def _set_clusters(self, values: Vector, labelings: Labelings) -> None:
+        """Divide the samples by their decision values, as far as the balance allows."""
+        found = labelings.from_scores(values)
+        positive = found > 0
+        # The first sample is in cluster 0 unless that breaks the balance.
+        self._flip = bool(positive[0]) and labelings.contains(-found)
+        self.labels_ = positive.astype(int) ^ int(self._flip)
+        self.threshold_ = float(0.5 * (values[~positive].max() + values[positive].min()))
 
 
-def _between(values: Vector, labels: AnyArray) -> float:
-    """Return the value halfway between the two clusters."""
-    return float(0.5 * (values[labels == 0].max() + values[labels == 1].min()))
+def principal_scores(grams: Sequence[Matrix], n_directions: int = 3) -> list[Vector]:
+    """Return the first principal directions of the samples in the average kernel, the largest first."""
+    average = sum(grams[1:], start=grams[0].copy()) / len(grams)
+    n = len(average)
+    _, vectors = eigh(average, subset_by_index=[max(0, n - n_directions), n - 1])
+    return [np.ascontiguousarray(v) for v in vectors.T[::-1]]

@@ -2,24 +2,287 @@
 
 from __future__ import annotations
 
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import ClassifierMixin
+from sklearn.model_selection import StratifiedKFold
 
-from kernelweave._typing import Matrix, Vector
-from kernelweave.estimators.parameters import check_choice, check_share
-from kernelweave.views.bags import Bags
-from kernelweave.weak_labels import MultiStart, Outcome
-from kernelweave.weak_labels.bag_classifier import BagClassifier, Members
-from kernelweave.weak_labels.bag_learning import learn_keys, learn_labels
-from kernelweave.weak_labels.bag_machines import BagFit
+from kernelweave._threads import blas_threads
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.estimators.answers import winners
+from kernelweave.estimators.base import forget
+from kernelweave.estimators.inputs import as_bank, check_input, is_precomputed
+from kernelweave.estimators.parameters import check_choice, check_count, check_number, check_share
+from kernelweave.estimators.progress import count_bar
+from kernelweave.estimators.splits import Fold, stratified_folds
+from kernelweave.estimators.targets import encode_labels, sample_weights
+from kernelweave.estimators.training import warn_if_open
+from kernelweave.solvers import Result
+from kernelweave.views.bags import Bags, as_bags, is_bags
+from kernelweave.weak_labels.ambiguity import (
+    Groups,
+    KeyInstances,
+    Labelings,
+    consecutive_groups,
+    means_matrix,
+    mixed_kernel,
+)
+from kernelweave.weak_labels.balance import may_be_balanced
+from kernelweave.weak_labels.base import WeakLabelEstimator, restricted
+from kernelweave.weak_labels.cutting_plane import (
+    CuttingPlaneResult,
+    InputOutputCuttingPlane,
+    point_values,
+    supervised_scores,
+)
 
 
-@dataclass(frozen=True, kw_only=True)
-class KeyFit(BagFit):
-    """Coefficients of instances with the candidates they come from."""
+@dataclass(frozen=True)
+class BagProblem:
+    """Bags to learn from: their label ±1, the price C of a margin violation, and kernels of the instances.
 
-    outcome: Outcome = field(repr=False)
+    ``members`` are the rows of each bag's instances in the kernels ``grams``.
+    """
+
+    grams: Sequence[Matrix]
+    members: Groups
+    signs: Vector
+    C: Vector
+
+    @property
+    def n_instances(self) -> int:
+        """The size of the kernels, which may hold instances of other bags as well."""
+        return len(self.grams[0])
+
+    @property
+    def rows(self) -> Indices:
+        """The rows of all instances of these bags."""
+        return np.concatenate(self.members)
+
+    @property
+    def sizes(self) -> Indices:
+        """The number of instances of each bag."""
+        return np.array([bag.size for bag in self.members])
+
+    def subset(self, bags: Indices) -> BagProblem:
+        """Return the problem with some of the bags."""
+        return BagProblem(self.grams, [self.members[bag] for bag in bags], self.signs[bags], self.C[bags])
+
+
+@dataclass(frozen=True)
+class BagFit:
+    """A scoring of instances, f(x) = Σ_m Σ_j coef[m, j] k_m(x, x_j) + intercept, and how it was found."""
+
+    coef: Matrix
+    intercept: float
+    result: Result = field(repr=False)
+    n_rounds: int = 1
+    n_iter: int = 0
+    cutting_plane: CuttingPlaneResult | None = field(default=None, repr=False)
+
+    def values(self, grams: Sequence[Matrix]) -> Vector:
+        """Return the decision values of all training instances."""
+        return point_values(grams, self.coef) + self.intercept
+
+
+def learn_key_instances(plane: InputOutputCuttingPlane, problem: BagProblem, share: float | None) -> BagFit:
+    """Learn which instances of positive bags are their key instances, one or this share of each bag.
+
+    Points are the instances of positive bags and the means of negative ones, whose single instances play no
+    part.
+    """
+    signs, C = problem.signs, problem.C
+    R, points = _points(problem)
+    grams = [mixed_kernel(R, K) for K in problem.grams]
+    n_keys = np.where(signs > 0, min_positives(problem.sizes, share), 1)
+    scores = supervised_scores(grams, means_matrix(points, R.shape[0]), signs, C)
+    found = plane.solve(grams, KeyInstances.of_bags(signs, points, n_keys), C, [scores])
+    coef = np.asarray((R.T @ found.point_coef.T).T)
+    return BagFit(coef, 0.0, found.result, len(found.candidates), found.n_iter, found)
+
+
+def learn_instance_labels(plane: InputOutputCuttingPlane, problem: BagProblem, share: float | None) -> BagFit:
+    """Learn the labels of all instances, at least one or this share of each positive bag being positive."""
+    rows, sizes, signs = problem.rows, problem.sizes, problem.signs
+    grams = restricted(problem.grams, rows)
+    labelings = Labelings.of_bags(signs, sizes, min_positives(sizes, share))
+    scores = supervised_scores(grams, means_matrix(consecutive_groups(sizes), rows.size), signs, problem.C)
+    found = plane.solve(grams, labelings, np.repeat(problem.C, sizes), [scores])
+    coef = np.zeros((len(grams), problem.n_instances))
+    coef[:, rows] = found.point_coef
+    return BagFit(coef, 0.0, found.result, len(found.candidates), found.n_iter, found)
+
+
+def min_positives(sizes: Indices, share: float | None) -> Indices:
+    """Return the least number of positive instances of a positive bag: one, or this share of it."""
+    return np.asarray(np.maximum(1, np.ceil((share or 0.0) * sizes - 1e-9)), dtype=np.intp)
+
+
+def _points(problem: BagProblem) -> tuple[sparse.csr_array, list[Indices]]:
+    """Return the points of the bags as mixtures of all instances, and for each bag its points.
+
+    A positive bag has its instances as points, a negative bag their mean.
+    """
+    positive, sizes = problem.signs > 0, problem.sizes
+    points = consecutive_groups(np.where(positive, sizes, 1))
+    # The instances in order: the point each goes into, and its share of it.
+    point = np.concatenate([np.broadcast_to(p, n) for p, n in zip(points, sizes, strict=True)])
+    share = np.repeat(np.where(positive, 1.0, 1.0 / sizes), sizes)
+    n_points = sum(p.size for p in points)
+    R = sparse.csr_array((share, (point, problem.rows)), shape=(n_points, problem.n_instances))
+    return R, points
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
+    """A classifier of bags: instances have scores, pooling makes them the bag's, a threshold cuts."""
+
+    threshold: str = "cv"
+    cv: Any = 3
+    centering: Any = "auto"
+    class_weight: Any = None
+
+    def pool(self, values: Vector) -> float:
+        """Return the value of a bag from those of its instances: the highest."""
+        return float(values.max())
+
+    @abstractmethod
+    def _train(self, problem: BagProblem) -> BagFit:
+        """Learn a scoring of the instances."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from bags (`Bags`, or a list or object array of tables of instances) and one label per bag.
+
+        ``sample_weight`` multiplies C by bag. From bags of weight 0 nothing is learnt but the kernels.
+        """
+        self._check_parameters()
+        forget(self)
+        bags = self._as_bags(X, reset=True)
+        signs, weight, C = self._encode_labels(y, sample_weight, len(bags))
+        fitted = as_bank(self.bank).fit(bags.instances)
+        self.centered_ = self._choose_centring(float(weight[signs > 0].sum() / weight.sum()))
+        with blas_threads(1), count_bar(self.verbose, "folds") as tick:
+            kernels, grams = self._rescaled(fitted, self.centered_)
+            problem = BagProblem(grams, bags.members, signs, C)
+            self.threshold_ = self._choose_threshold(problem, tick)
+            fit = self._train(problem)
+            values = fit.values(grams)
+        self._set_fit(fit, signs, bags.split(values))
+        self._set_kernels(fitted, kernels)
+        warn_if_open([fit.result], self.tol)
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return one score per bag, above zero for ``classes_[1]``."""
+        return np.array([self.pool(values) for values in self.instance_decision_function(X)])
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each bag."""
+        return winners(self.decision_function(X), self.classes_)
+
+    def instance_decision_function(self, X: Any) -> list[Vector]:
+        """Return the scores of the instances, one array per bag."""
+        self._require_fit()
+        bags = self._as_bags(X, reset=False)
+        values = self._point_contributions(bags.instances)[:, 0].sum(axis=1) + self.intercept_[0]
+        return bags.split(values)
+
+    def predict_instances(self, X: Any) -> list[AnyArray]:
+        """Return the class of each instance, one array per bag."""
+        return [winners(values, self.classes_) for values in self.instance_decision_function(X)]
+
+    def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
+        """Return the learnt kernel between the instances of bags X and Z (None: the training ones)."""
+        X = as_bags(X).instances
+        return super().combined_kernel(X, None if Z is None else as_bags(Z).instances)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("threshold", self.threshold, ("cv", "zero"))
+        if isinstance(self.cv, Integral) and not isinstance(self.cv, bool):
+            check_count("cv", self.cv, least=2)
+        elif isinstance(self.cv, str) or not (hasattr(self.cv, "split") or isinstance(self.cv, Iterable)):
+            raise ValueError(
+                f"cv must be a number of folds from 2 on, a splitter or pairs of indices; got {self.cv!r}."
+            )
+        if not isinstance(self.centering, bool | np.bool_) and self.centering != "auto":
+            raise ValueError(f"centering must be 'auto', True or False; got {self.centering!r}.")
+
+    def _as_bags(self, X: Any, *, reset: bool) -> Bags:
+        if is_precomputed(self.bank):
+            raise ValueError(
+                "Bags hold instances, not kernel values: bank='precomputed' does not work; use a KernelBank."
+            )
+        if is_bags(X):
+            bags = as_bags(X)[:]
+            bags.instances = check_input(self, bags.instances, reset=reset)
+            return bags
+        return as_bags(check_input(self, X, reset=reset))  # a table: every sample is a bag of its own
+
+    def _encode_labels(self, y: Any, sample_weight: Any, n: int) -> tuple[Vector, Vector, Vector]:
+        """Set the classes; return ±1 per bag, its weight, and the price C of its margin violations."""
+        self.classes_, index = encode_labels(y, n)
+        if self.classes_.size != 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: bags have 2 "
+                f"classes, got {self.classes_.size}; use scikit-learn's OneVsRestClassifier for more."
+            )
+        weight = sample_weights(sample_weight, None, self.classes_, index)
+        C = self.C * sample_weights(weight, self.class_weight, self.classes_, index)
+        return np.where(index == 1, 1.0, -1.0), weight, C
+
+    def _choose_centring(self, share: float) -> bool:
+        return may_be_balanced(share, share) if self.centering == "auto" else bool(self.centering)
+
+    def _choose_threshold(self, problem: BagProblem, tick: Callable[[int], None]) -> float:
+        """Return the cut with fewest errors on scores of bags that were held out of training."""
+        if self.threshold == "zero":
+            return 0.0
+        signs, used = problem.signs, np.flatnonzero(problem.C)
+        rare = int(np.bincount(signs[used] > 0).min())
+        if rare < 2:
+            warnings.warn(
+                "threshold='cv' holds out bags of either class, but one class has a single bag: scores are "
+                "cut at zero, as with threshold='zero'.",
+                stacklevel=3,
+            )
+            return 0.0
+        scores = np.empty(signs.size)
+        folds = self._folds(signs, used, rare)
+        for train, test in folds:
+            values = self._train(problem.subset(train)).values(problem.grams)
+            scores[test] = [self.pool(values[problem.members[bag]]) for bag in test]
+            tick(len(folds) + 1)
+        return best_cut(scores[used], signs[used], problem.C[used])
+
+    def _folds(self, signs: Vector, used: Indices, rare: int) -> list[Fold]:
+        """Return folds of the bags in use; each of them is held out once."""
+        index = (signs > 0).astype(np.intp)
+        if isinstance(self.cv, Integral):
+            splitter = StratifiedKFold(min(int(self.cv), rare), shuffle=True, random_state=self.random_state)
+            return [(used[train], used[test]) for train, test in stratified_folds(splitter, index[used])]
+        folds = stratified_folds(self.cv, index)  # indices are those of all bags
+        return [(np.intersect1d(train, used), np.intersect1d(test, used)) for train, test in folds]
+
+    def _set_fit(self, fit: BagFit, signs: Vector, values: list[Vector]) -> None:  # noqa: ARG002
+        """Set what was learnt; ``values`` are those of the training instances, by bag."""
+        self.certificate_ = fit.result.certificate
+        self.duality_gap_, self.objective_ = self.certificate_.relative_gap, self.certificate_.upper
+        self.n_iter_ = fit.n_iter
+        self.point_coef_ = fit.coef[None]
+        self.intercept_ = np.array([fit.intercept - self.threshold_])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -76,7 +339,7 @@ class MultiInstanceMKLClassifier(BagClassifier):
     Notes
     -----
     [Xu14, Examples 1 and 2, Sec. 4.5.3]. A positive bag is its key instance, a negative bag the mean of its
-    instances; a bag's score is its highest instance's, as in the key-instance machine the thesis extends.
+    instances; a bag's score is its highest instance's, as in the key-instance SVM that the thesis extends.
     Symbols: δ → ``candidates_``.
     Differs from the paper: means over key instances; the threshold, C and the bag rule are not stated there.
 
@@ -103,29 +366,33 @@ class MultiInstanceMKLClassifier(BagClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("ambiguity", self.ambiguity, ("input", "output"))
+        check_number("theta", self.theta, above=0.0, optional=True)
         check_share("positive_share", self.positive_share, positive=True, optional=True)
 
-    def _train(self, grams: list[Matrix], members: Members, signs: Vector, prices: Vector) -> BagFit:
-        learn = learn_keys if self.ambiguity == "input" else learn_labels
-        outcome, coef = learn(
-            grams,
-            members,
-            signs,
-            prices,
-            self.positive_share,
-            theta=self.theta,
-            max_rounds=self.max_rounds,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            oracle=MultiStart(seed=self.random_state),
-        )
-        machines = sum(r.n_machines for r in outcome.rounds)
-        return KeyFit(coef, 0.0, outcome.result, len(outcome.candidates), machines, outcome=outcome)
+    def _train(self, problem: BagProblem) -> BagFit:
+        learn = learn_key_instances if self.ambiguity == "input" else learn_instance_labels
+        return learn(self._cutting_plane(self.theta), problem, self.positive_share)
 
-    def _keep_fit(self, fit: BagFit, bags: Bags, signs: Vector, values: Vector) -> None:
-        assert isinstance(fit, KeyFit)
-        self._keep_outcomes([fit.outcome])
-        self._warn_if_open([fit.outcome])
-        super()._keep_fit(fit, bags, signs, values)
-        highest = np.array([part.argmax() for part in bags.split(values)])
+    def _set_fit(self, fit: BagFit, signs: Vector, values: list[Vector]) -> None:
+        assert fit.cutting_plane is not None
+        self._set_candidates([fit.cutting_plane])
+        super()._set_fit(fit, signs, values)
+        highest = np.array([bag_values.argmax() for bag_values in values])
         self.key_instances_ = np.where(signs > 0, highest, -1)
+
+
+def best_cut(scores: Vector, signs: Vector, weight: Vector) -> float:
+    """Return the threshold with the least weight of errors; of several the one in the widest gap."""
+    order = np.argsort(scores)
+    scores, signs, weight = scores[order], signs[order], weight[order]
+    # Cut k puts the k lowest scores on the negative side.
+    missed = np.concatenate([[0.0], np.cumsum(weight * (signs > 0))])
+    wrong = np.concatenate([np.cumsum((weight * (signs < 0))[::-1])[::-1], [0.0]])
+    spread = float(scores[-1] - scores[0]) or 1.0
+    ends = np.concatenate([[scores[0] - spread], scores, [scores[-1] + spread]])
+    gaps = np.diff(ends)
+    errors = np.where(gaps > 0.0, missed + wrong, np.inf)  # no cut between equal scores
+    least = np.flatnonzero(errors <= errors.min() * (1 + 1e-12))
+    inner = least[(least > 0) & (least < scores.size)]
+    cut = (inner if inner.size else least)[np.argmax(gaps[inner if inner.size else least])]
+    return float(0.5 * (ends[cut] + ends[cut + 1]))

@@ -2,39 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.multiclass import check_classification_targets
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.bank.cross import contributions
+from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.answers import winners
 from kernelweave.estimators.base import forget
-from kernelweave.estimators.inputs import check_input
+from kernelweave.estimators.inputs import as_bank, check_input
 from kernelweave.estimators.parameters import check_choice, check_number
 from kernelweave.estimators.progress import count_bar
-from kernelweave.estimators.targets import sample_weights, signs
-from kernelweave.weak_labels import Balanced, MultiStart, Outcome, learn, supervised_scores
-from kernelweave.weak_labels.ambiguous import AmbiguousEstimator, point_scores
-from kernelweave.weak_labels.partial_labels import (
-    Counts,
-    balance_counts,
-    check_balance,
-    may_be_balanced,
-    split_labels,
+from kernelweave.estimators.targets import label_column, sample_weights, signs
+from kernelweave.estimators.training import warn_if_open
+from kernelweave.weak_labels.ambiguity import Labelings, selection_matrix
+from kernelweave.weak_labels.balance import PositiveCounts, may_be_balanced, positive_counts
+from kernelweave.weak_labels.base import WeakLabelEstimator, restricted
+from kernelweave.weak_labels.cutting_plane import (
+    CuttingPlaneResult,
+    CuttingPlaneRound,
+    point_values,
+    supervised_scores,
 )
 
-# Folds over the labelled samples, where centring is chosen by cross-validation.
-FOLDS = 3
+UNLABELLED = -1
+
+
+@dataclass(frozen=True)
+class PartialLabels:
+    """Labels of which some are missing, as binary problems.
+
+    ``index`` is the class of each sample, −1 without label; ``known`` its label ±1 in each problem, 0 without
+    label; ``C`` the price of its margin violations; ``counts`` bounds, for each problem, the number of
+    positives among the samples without label.
+    """
+
+    index: AnyArray
+    known: Matrix
+    C: Vector
+    counts: list[PositiveCounts]
+
+    def hide(self, held: Indices, C_unlabeled: float) -> PartialLabels:
+        """Return the problems in which these samples have no label either."""
+        index, known, C = self.index.copy(), self.known.copy(), self.C.copy()
+        index[held], known[held], C[held] = UNLABELLED, 0.0, C_unlabeled
+        return PartialLabels(index, known, C, [count.with_more(held.size) for count in self.counts])
+
+    def may_be_balanced(self) -> bool:
+        """Return whether the classes may be of similar size, as far as the balance is known.
+
+        With few labels it hardly is: three of ten positive do not exclude even classes, two of ten do.
+        """
+        n = sum(count.n for count in self.counts)
+        if n == 0:
+            share = float((self.known > 0).mean())
+            return may_be_balanced(share, share)
+        low = sum(count.min_positives for count in self.counts) / n
+        high = sum(count.max_positives for count in self.counts) / n
+        return may_be_balanced(low, high)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type: ignore[misc]
+class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
     r"""Multiple kernel learning from labelled and unlabelled samples (−1 marks the unlabelled ones).
 
     .. math:: \min_{\eta} \max_{\alpha \ge 0} 1'\alpha - \sum_i \tfrac{\alpha_i^2}{2C_i}
@@ -70,7 +105,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
     tol : float, default=1e-3
         Relative duality gap of every round's convex problem.
     max_iter : int or None, default=None
-        Most machines to solve per round.
+        Most iterations of the solver per round; each solves one SVM.
     memory_limit : float or None, default=None
         Most bytes for the kernels; M + 2 matrices are held. None is 80 % of what is free.
     random_state : int, default=0
@@ -88,7 +123,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
     dual_coef_, support_, intercept_ : α of the samples, where it is not zero, and minus the threshold
     certificate_, certificates_, duality_gap_, objective_ : bounds of the last round's convex problem
     stopped_ : "no violated candidate", "repeated candidate", "round cap" or "interrupted"
-    history_ : list of rounds with certificate and violation; n_iter_ : machines solved
+    history_ : list of rounds with certificate and violation; n_iter_ : SVMs solved
     centered_, balance_ : what was used; classes_, kernel_names_, n_features_in_ : as elsewhere
 
     Notes
@@ -131,172 +166,173 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, AmbiguousEstimator):  # type:
         self._check_parameters()
         forget(self)
         X = check_input(self, X, reset=True)
-        fitted = self._fit_bank(X)
+        fitted = as_bank(self.bank).fit(X)
         self.classes_, index = split_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, None, np.zeros(1), 0 * index)
         used = np.flatnonzero(weight)
-        known, prices = self._labels_and_prices(index[used], weight[used])
-        check_balance(self.balance, self.classes_)
-        counts = [
-            balance_counts(self.balance, self.classes_, index[used], c, weight[used])
-            for c in range(known.shape[1])
-        ]
+        labels = self._partial_labels(index[used], weight[used])
         with blas_threads(1):
-            self.centered_ = self._choose_centring(fitted, used, known, prices, counts)
-            kernels, grams = self._kernels(fitted, self.centered_)
+            self.centered_ = self._choose_centring(fitted, used, labels)
+            kernels, grams = self._rescaled(fitted, self.centered_)
             with count_bar(self.verbose, "rounds") as tick:
-                outcomes = [
-                    self._learn(_among(grams, used), column, prices, count, tick)
-                    for column, count in zip(known.T, counts, strict=True)
-                ]
-            outcomes = [_among_all(outcome, used, index.size) for outcome in outcomes]
-            values = _values(grams, outcomes)
-        self._keep(fitted, kernels, outcomes, values, index, weight > 0.0, counts)
-        self._warn_if_open(outcomes)
+                total = self.max_rounds * len(labels.counts)
+                results = self._learn(restricted(grams, used), labels, report=lambda _: tick(total))
+            results = [_on_all_samples(result, used, index.size) for result in results]
+            values = _decision_values(grams, results)
+        self._set_candidates(results)
+        self._set_transduction(values, index, weight > 0.0, labels.counts)
+        self._set_kernels(fitted, kernels)
+        warn_if_open([result.result for result in results], self.tol)
         return self
 
     def decision_function(self, X: Any) -> AnyArray:
         """Return one signed score per sample, or per sample and class beyond two classes."""
         self._require_fit()
-        values = point_scores(self.bank_, check_input(self, X, reset=False), self.point_coef_)
-        return self._shaped(values + self.intercept_)
-
-    def _kernel_parts(self, X: Any) -> AnyArray:
-        X, every = check_input(self, X, reset=False), np.arange(self.point_coef_.shape[2])
-        return contributions(self.bank_, X, self.point_coef_, every)
+        return self._shaped(self._kernel_parts(X).sum(axis=2) + self.intercept_)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each sample."""
         return winners(self.decision_function(X), self.classes_)
 
+    def _kernel_parts(self, X: Any) -> AnyArray:
+        return self._point_contributions(check_input(self, X, reset=False))
+
     def _check_parameters(self) -> None:
-        self._check_common()
+        super()._check_parameters()
+        check_number("theta", self.theta, above=0.0, optional=True)
         check_number("C_unlabeled", self.C_unlabeled, above=0.0)
         check_choice("threshold", self.threshold, ("zero", "balance"))
         if not isinstance(self.centering, bool | np.bool_) and self.centering not in ("auto", "cv"):
             raise ValueError(f"centering must be 'auto', 'cv', True or False; got {self.centering!r}.")
 
-    def _labels_and_prices(self, index: AnyArray, weight: Vector) -> tuple[Matrix, Vector]:
-        """Return ±1 per binary problem, 0 without label, and the price of every sample."""
-        told = index >= 0
-        if not told.any():
+    def _partial_labels(self, index: AnyArray, weight: Vector) -> PartialLabels:
+        """Return the binary problems, with a price and a bound on the positives for what has no label."""
+        labelled = index >= 0
+        if not labelled.any():
             raise ValueError("All labelled samples have weight 0; some of each class need a weight above 0.")
-        per_class = sample_weights(weight[told], self.class_weight, self.classes_, index[told])
-        prices = self.C_unlabeled * weight
-        prices[told] = self.C * per_class
-        columns = signs(index[told], self.classes_.size)
+        C = self.C_unlabeled * weight
+        C[labelled] = self.C * sample_weights(
+            weight[labelled], self.class_weight, self.classes_, index[labelled]
+        )
+        columns = signs(index[labelled], self.classes_.size)
         known = np.zeros((index.size, columns.shape[1]))
-        known[told] = columns
-        return known, prices
+        known[labelled] = columns
+        return PartialLabels(index, known, C, positive_counts(self.balance, self.classes_, index, weight))
 
-    def _choose_centring(
-        self, fitted: Any, used: Indices, known: Matrix, prices: Vector, counts: Sequence[Counts]
-    ) -> bool:
+    def _choose_centring(self, fitted: FittedKernels, used: Indices, labels: PartialLabels) -> bool:
+        """Return whether to centre the kernels: as asked, by the balance, or by cross-validation."""
         if not isinstance(self.centering, str):
             return bool(self.centering)
-        told = np.flatnonzero(known[:, 0])
-        rare = np.unique(known[told], axis=0, return_counts=True)[1].min()
-        if self.centering == "auto" or rare < 2:
-            return may_be_balanced(known, counts)
-        folds = StratifiedKFold(min(FOLDS, int(rare)))
-        groups = np.unique(known[told], axis=0, return_inverse=True)[1].ravel()
-        right = {}
-        for centre in (True, False):  # in this order: ties go to centring
-            grams = _among(self._kernels(fitted, centre)[1], used)
-            right[centre] = 0
-            for _, held in folds.split(told, groups):
-                hidden, prices_now = known.copy(), prices.copy()
-                hidden[told[held]] = 0.0
-                prices_now[told[held]] = self.C_unlabeled
-                outcomes = [
-                    self._learn(grams, column, prices_now, count.with_more(held.size), None)
-                    for column, count in zip(hidden.T, counts, strict=True)
-                ]
-                values = _values(grams, outcomes)[told[held]]
-                truth = known[told[held]]
-                right[centre] += int(_agree(values, truth).sum())
-        return right[True] >= right[False]
+        labelled = np.flatnonzero(labels.index >= 0)
+        classes = labels.index[labelled]
+        n_folds = min(3, int(np.bincount(classes).min()))
+        if self.centering == "auto" or n_folds < 2:
+            return labels.may_be_balanced()
+        hits = {True: 0, False: 0}  # held-out samples predicted right
+        for centre in hits:
+            grams = restricted(self._rescaled(fitted, centre)[1], used)
+            for _, test in StratifiedKFold(n_folds).split(labelled, classes):
+                held = labelled[test]
+                results = self._learn(grams, labels.hide(held, self.C_unlabeled))
+                values = self._shaped(_decision_values(grams, results)[held])
+                hits[centre] += int((winners(values, self.classes_) == self.classes_[classes[test]]).sum())
+        return hits[True] >= hits[False]  # ties go to centring
 
     def _learn(
-        self, grams: Sequence[Matrix], known: Vector, prices: Vector, count: Counts, tick: Any
-    ) -> Outcome:
-        told = np.flatnonzero(known)
-        scores = supervised_scores(grams, told, known[told], prices[told])
-        labelings = Balanced(known, count.fewest, count.most)
-        first = labelings.nearest(scores)
-        return learn(
-            grams,
-            labelings,
-            prices,
-            [first] * len(grams),
-            theta=self.theta,
-            max_rounds=self.max_rounds if told.size < known.size else 1,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            suggestions=[scores],
-            oracle=MultiStart(seed=self.random_state),
-            report=None if tick is None else lambda _: tick(None),
-        )
-
-    def _keep(
         self,
-        fitted: Any,
-        kernels: Any,
-        outcomes: Sequence[Outcome],
-        values: Matrix,
-        index: AnyArray,
-        used: AnyArray,
-        counts: Sequence[Counts],
+        grams: Sequence[Matrix],
+        labels: PartialLabels,
+        report: Callable[[CuttingPlaneRound], None] | None = None,
+    ) -> list[CuttingPlaneResult]:
+        """Run a cutting plane for each binary problem, from the scores of an SVM on the labelled samples."""
+        labelled = np.flatnonzero(labels.index >= 0)
+        A, C = selection_matrix(labelled, labels.index.size), labels.C[labelled]
+        results = []
+        for known, counts in zip(labels.known.T, labels.counts, strict=True):
+            labelings = Labelings.balanced(known, counts.min_positives, counts.max_positives)
+            scores = supervised_scores(grams, A, known[labelled], C)
+            plane = self._cutting_plane(self.theta)
+            results.append(plane.solve(grams, labelings, labels.C, [scores], report))
+        return results
+
+    def _set_transduction(
+        self, values: Matrix, index: AnyArray, used: AnyArray, counts: Sequence[PositiveCounts]
     ) -> None:
-        self._keep_outcomes(outcomes)
-        self.bank_ = kernels.for_prediction()
-        self.kernel_names_ = fitted.names
-        free = index < 0
+        """Set the threshold, and the labels that the decision values of the training samples lead to."""
+        unlabelled = index < 0
         self.balance_ = np.array([count.share for count in counts])
-        self.intercept_ = np.zeros(len(outcomes))
-        if self.threshold == "balance" and (free & used).any():
-            self.intercept_ = -np.array(
-                [_cut(column[free & used], count) for column, count in zip(values.T, counts, strict=True)]
-            )
+        self.intercept_ = np.zeros(len(counts))
+        if self.threshold == "balance" and (unlabelled & used).any():
+            columns = values[unlabelled & used].T
+            cuts = [balance_threshold(column, count) for column, count in zip(columns, counts, strict=True)]
+            self.intercept_ = -np.array(cuts)
         learnt = winners(self._shaped(values + self.intercept_), self.classes_)
-        self.transduction_ = np.where(free, learnt, self.classes_[index])
+        self.transduction_ = np.where(unlabelled, learnt, self.classes_[index])
 
 
-def _among(grams: Sequence[Matrix], used: Indices) -> list[Matrix]:
-    """Return the kernels of the samples in use."""
-    return list(grams) if used.size == len(grams[0]) else [K[np.ix_(used, used)] for K in grams]
+def split_labels(y: Any, n_samples: int) -> tuple[AnyArray, AnyArray]:
+    """Return the classes and, per sample, the index of its class, −1 where it has no label."""
+    y = label_column(y)
+    if y.shape[0] != n_samples:
+        raise ValueError(f"X has {n_samples} samples but y has {y.shape[0]} labels; they must agree.")
+    missing = is_unlabelled(y)
+    if missing.all():
+        raise ValueError(
+            "All samples are unlabelled (-1), but the classifier needs some labels of at least 2 classes; "
+            "MKLClusterer groups samples without any."
+        )
+    labels = y[~missing]
+    if labels.dtype == object and all(isinstance(label, str) for label in labels):
+        labels = labels.astype(str)
+    check_classification_targets(labels)
+    classes, index_of_labelled = np.unique(labels, return_inverse=True)
+    if classes.size < 2:
+        raise ValueError(
+            f"The classifier needs labelled samples of at least 2 classes, but y has 1 class only: "
+            f"{classes.tolist()}; -1 marks unlabelled samples and is not a class, use 0 and 1."
+        )
+    index = np.full(y.shape[0], UNLABELLED)
+    index[~missing] = index_of_labelled
+    return classes, index
 
 
-def _among_all(outcome: Outcome, used: Indices, n: int) -> Outcome:
-    """Return the outcome of some samples as one of all n: the others have no label and no coefficient."""
-
-    def widened(values: AnyArray) -> AnyArray:
-        whole = np.zeros((*values.shape[:-1], n), dtype=values.dtype)
-        whole[..., used] = values
-        return whole
-
-    candidates = tuple(tuple(widened(h) for h in row) for row in outcome.candidates)
-    return replace(outcome, candidates=candidates, alpha=widened(outcome.alpha), coef=widened(outcome.coef))
+def is_unlabelled(y: AnyArray) -> AnyArray:
+    """Return where there is no label: the number −1, also among words, where numpy may have made it '-1'."""
+    if y.dtype.kind in "OUS":
+        return np.array([label == UNLABELLED or label == str(UNLABELLED) for label in y.tolist()], dtype=bool)
+    return np.asarray(y == UNLABELLED)
 
 
-def _values(grams: Sequence[Matrix], outcomes: Sequence[Outcome]) -> Matrix:
-    """Return the decision values of the training samples, one column per problem."""
-    coefs = np.array([outcome.coef for outcome in outcomes])
-    return np.asarray(sum(K @ coefs[:, m].T for m, K in enumerate(grams)))
+def balance_threshold(values: Vector, counts: PositiveCounts) -> float:
+    """Return the threshold halfway between positives and negatives when their number has to keep the balance.
 
-
-def _agree(values: Matrix, truth: Matrix) -> AnyArray:
-    if values.shape[1] == 1:
-        return np.asarray((values[:, 0] > 0) == (truth[:, 0] > 0))
-    return np.asarray(values.argmax(axis=1) == truth.argmax(axis=1))
-
-
-def _cut(values: Vector, count: Counts) -> float:
-    """Return the value between the positives and the negatives if there are to be so many of the former."""
-    positives = int(np.clip(np.count_nonzero(values > 0.0), count.fewest, count.most))
+    The number of positives is that of values above zero, or the nearest one within its bounds.
+    """
+    n_positives = counts.clip(int(np.count_nonzero(values > 0.0)))
     ordered = np.sort(values)[::-1]
-    if positives == 0:
+    if n_positives == 0:
         return float(np.nextafter(ordered[0], np.inf))
-    if positives == ordered.size:
+    if n_positives == ordered.size:
         return float(np.nextafter(ordered[-1], -np.inf))
-    return float(0.5 * (ordered[positives - 1] + ordered[positives]))
+    return float(0.5 * (ordered[n_positives - 1] + ordered[n_positives]))
+
+
+def _decision_values(grams: Sequence[Matrix], results: Sequence[CuttingPlaneResult]) -> Matrix:
+    """Return the decision values of the training samples, one column per problem."""
+    return np.column_stack([point_values(grams, result.point_coef) for result in results])
+
+
+def _on_all_samples(result: CuttingPlaneResult, used: Indices, n: int) -> CuttingPlaneResult:
+    """Return the result for some samples as one for all n: the others have no label and no coefficient."""
+
+    def padded(values: AnyArray) -> AnyArray:
+        zeros = np.zeros((*values.shape[:-1], n), dtype=values.dtype)
+        zeros[..., used] = values
+        return zeros
+
+    return replace(
+        result,
+        candidates=tuple(tuple(padded(h) for h in group) for group in result.candidates),
+        alpha=padded(result.alpha),
+        point_coef=padded(result.point_coef),
+    )

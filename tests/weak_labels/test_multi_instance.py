@@ -1,4 +1,4 @@
-"""Bags: how they slice, what is learnt from them, and the baselines beside it."""
+"""Bags: how they slice, what is learnt from them, the threshold that all classifiers of bags share."""
 
 import pickle
 
@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold, cross_val_score
 from tests.reference import weak
+from tests.weak_labels.data import BAG_CLASSIFIERS, BANK, FIXED, FIXED_TWO, bag_problem, witness_bags
 
 from kernelweave import (
     Bags,
@@ -16,34 +18,16 @@ from kernelweave import (
     KernelBank,
     MultiInstanceMKLClassifier,
     SetKernelMKLClassifier,
-    SingleInstanceMKLClassifier,
     Views,
     WitnessMKLClassifier,
 )
-from kernelweave.kernels import Gaussian, Laplacian, Linear
-from kernelweave.learners import Hinge
-from kernelweave.solvers import Newton
-from kernelweave.weak_labels.bag_classifier import best_cut
-from kernelweave.weak_labels.bag_learning import learn_keys, learn_labels
-from kernelweave.weak_labels.bag_machines import Trainer, guessed_witnesses, set_kernel
-
-BANK = KernelBank([Gaussian(), Laplacian()])
-BASELINES = [
-    SingleInstanceMKLClassifier,
-    InstanceLabelMKLClassifier,
-    WitnessMKLClassifier,
-    SetKernelMKLClassifier,
-]
-
-
-def witness_bags(n=30, seed=0):
-    """Bags of 2 to 5 instances; in positive ones instance number 1 lies elsewhere."""
-    rng = np.random.default_rng(seed)
-    bags = [rng.normal(size=(rng.integers(2, 6), 3)) for _ in range(n)]
-    y = np.arange(n) % 2
-    for bag in bags[1::2]:
-        bag[1] += 4.0
-    return bags, y
+from kernelweave.kernels import Linear
+from kernelweave.weak_labels import InputOutputCuttingPlane, multi_instance
+from kernelweave.weak_labels.multi_instance import (
+    best_cut,
+    learn_instance_labels,
+    learn_key_instances,
+)
 
 
 def test_bags_slice_like_one_array():
@@ -102,14 +86,26 @@ def test_a_share_of_positives_is_kept():
     assert several.score(bags, y) > 0.9
 
 
+@pytest.mark.parametrize("theta", [1.0, 1.2, 3.0])
+def test_theta_caps_the_candidates_of_bags(theta):
+    bags, y = witness_bags(12)
+    given = dict(ambiguity="output", C=1.0, threshold="zero")
+    free = MultiInstanceMKLClassifier(FIXED, theta=None, **given).fit(bags, y).candidate_weights_
+    weights = MultiInstanceMKLClassifier(FIXED, theta=theta, **given).fit(bags, y).candidate_weights_
+    assert len(weights) > 2
+    assert free.max() > 3.0 / len(free)  # without a cap one candidate has more than any of these
+    assert weights.max() <= theta / len(weights) + 1e-6
+    if theta == 1.0:
+        np.testing.assert_allclose(weights, 1.0 / len(weights), rtol=1e-6)  # all alike
+
+
 @pytest.mark.parametrize("share", [None, 0.6])
 def test_the_certificate_for_bags_encloses_the_conic_optimum(share):
-    bags, y = witness_bags(10)
-    X = np.concatenate(bags)
-    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 6)
-    members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
-    signs, C = np.where(y == 1, 1.0, -1.0), np.full(10, 10.0)
-    outcome, coef = learn_keys([K], members, signs, C, share, theta=1.2, max_rounds=3, violation_tol=0.0)
+    problem = bag_problem(rbf_kernel, 10, C=10.0)
+    (K,), members, signs, C = problem.grams, problem.members, problem.signs, problem.C
+    plane = InputOutputCuttingPlane(theta=1.2, max_rounds=3, violation_tol=0.0)
+    fit = learn_key_instances(plane, problem, share)
+    outcome = fit.cutting_plane
     places, count, explicit = [], 0, []
     for bag, sign in zip(members, signs, strict=True):
         size = len(bag) if sign > 0 else 1
@@ -125,68 +121,22 @@ def test_the_certificate_for_bags_encloses_the_conic_optimum(share):
     optimum = weak.inner_optimum(explicit, [[t] for t in range(T)], C, 1.2 / T)
     certificate = outcome.result.certificate
     assert certificate.lower - 1e-7 <= optimum <= certificate.upper + 1e-7
-    # The classifier's values of the key instances are what the machine sees.
-    values = K @ coef[0]
-    seen = signs * (sum(w[0] * B for w, B in zip(outcome.weights, explicit, strict=True)) @ outcome.alpha)
-    for bag, sign, f in zip(members, signs, seen, strict=True):
+    # A negative bag is the mean of its instances: so is its value in the SVM.
+    values = K @ fit.coef[0]
+    Q = sum(w[0] * B for w, B in zip(outcome.candidate_weights, explicit, strict=True))
+    for bag, sign, f in zip(members, signs, signs * (Q @ outcome.alpha), strict=True):
         if sign < 0:
             assert values[bag].mean() == pytest.approx(f, abs=1e-9)
 
 
 def test_the_certificate_for_instance_labels_encloses_the_conic_optimum():
-    bags, y = witness_bags(6)
-    X = np.concatenate(bags)
-    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 6)
-    members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
-    signs = np.where(y == 1, 1.0, -1.0)
-    outcome, _ = learn_labels([K], members, signs, np.full(6, 10.0), theta=None, max_rounds=3)
-    explicit = [weak.input_output_kernel(K, row[0].astype(float)) for row in outcome.candidates]
-    optimum = weak.inner_optimum(explicit, [[t] for t in range(len(explicit))], np.full(len(X), 10.0), 1.0)
-    certificate = outcome.result.certificate
+    problem = bag_problem(rbf_kernel, 6, C=10.0)
+    fit = learn_instance_labels(InputOutputCuttingPlane(max_rounds=3), problem, share=None)
+    (K,) = problem.grams
+    explicit = [weak.input_output_kernel(K, row[0].astype(float)) for row in fit.cutting_plane.candidates]
+    optimum = weak.inner_optimum(explicit, [[t] for t in range(len(explicit))], np.full(len(K), 10.0), 1.0)
+    certificate = fit.result.certificate
     assert certificate.lower - 1e-7 <= optimum <= certificate.upper + 1e-7
-
-
-@pytest.mark.parametrize("Model", BASELINES)
-def test_baselines_have_the_same_interface(Model):
-    bags, y = witness_bags()
-    model = Model(BANK, C=10.0).fit(bags, np.array(["no", "yes"])[y])
-    assert model.duality_gap_ <= 1e-3
-    assert model.score(bags, np.array(["no", "yes"])[y]) > 0.85
-    pooled = [model.pool(part) for part in model.instance_decision_function(bags)]
-    np.testing.assert_allclose(pooled, model.decision_function(bags))
-    assert model.kernel_weights_.shape == (2,)
-    assert cross_val_score(clone(model), bags, y, cv=2).mean() > 0.7
-
-
-def test_the_set_kernel_is_the_machine_on_mean_values():
-    bags, y = witness_bags(12)
-    X = np.concatenate(bags)
-    K = X @ X.T
-    members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
-    signs = np.where(y == 1, 1.0, -1.0)
-    fit = set_kernel(Trainer(Hinge(), KernelGeometry(), Newton(tol=1e-8)), [K], members, signs, np.ones(12))
-    B = weak.bag_kernel(K, members, np.ones(12))
-    from sklearn.svm import SVC
-
-    svc = SVC(kernel="precomputed", C=1.0, tol=1e-8).fit(B, signs)
-    ours = [fit.values([K], bag).mean() for bag in members]
-    np.testing.assert_allclose(ours, svc.decision_function(B), atol=1e-4)
-
-
-def KernelGeometry():
-    from kernelweave.geometry import Uniform
-
-    return Uniform()
-
-
-def test_witnesses_settle_on_the_highest_instances():
-    bags, y = witness_bags(12)
-    X = np.concatenate(bags)
-    members = np.split(np.arange(len(X)), np.cumsum([len(b) for b in bags])[:-1])
-    signs = np.where(y == 1, 1.0, -1.0)
-    fit = guessed_witnesses(Trainer(Hinge(C=10.0), KernelGeometry()), [X @ X.T], members, signs, np.ones(12))
-    assert all(fit.values([X @ X.T], members[bag]).argmax() == 1 for bag in np.flatnonzero(y == 1))
-    assert fit.n_rounds < 20
 
 
 def test_the_threshold_makes_the_fewest_errors(rng):
@@ -198,6 +148,87 @@ def test_the_threshold_makes_the_fewest_errors(rng):
         errors = weight[(scores > cut) != (signs > 0)].sum()
         every = [weight[(scores > c) != (signs > 0)].sum() for c in np.r_[scores - 0.25, scores.max() + 1]]
         assert errors == pytest.approx(min(every))
+
+
+def test_of_equally_good_cuts_the_one_in_the_widest_gap_is_taken():
+    signs = np.array([-1.0, 1.0, -1.0, 1.0])
+    assert best_cut(np.array([0.0, 1.0, 2.0, 10.0]), signs, np.ones(4)) == 6.0
+    assert best_cut(np.array([-7.0, 1.0, 2.0, 3.0]), signs, np.ones(4)) == -3.0
+
+
+def test_errors_of_held_out_bags_count_by_their_price(monkeypatch):
+    bags, y = witness_bags(12)
+    weight = np.r_[0.0, np.linspace(0.5, 2.0, 11)]
+    found = []
+    monkeypatch.setattr(multi_instance, "best_cut", lambda *given: found.append(given) or 0.0)
+    model = SetKernelMKLClassifier(FIXED, C=3.0, class_weight={0: 1.0, 1: 2.0}).fit(bags, y, weight)
+    ((_, signs, price),) = found
+    np.testing.assert_array_equal(signs, np.where(y == 1, 1.0, -1.0)[1:])
+    np.testing.assert_allclose(price, 3.0 * (weight * (1.0 + y))[1:])
+    assert model.threshold_ == 0.0
+
+
+def test_folds_of_the_threshold_may_be_given():
+    bags, y = witness_bags(18)
+    given = dict(centering=False, random_state=3)
+    splitter = StratifiedKFold(3, shuffle=True, random_state=3)
+    number, folds, pairs = (
+        InstanceLabelMKLClassifier(FIXED, cv=cv, **given).fit(bags, y)
+        for cv in (3, splitter, list(splitter.split(y, y)))
+    )
+    assert number.threshold_ == folds.threshold_ == pairs.threshold_
+    assert number.threshold_ != InstanceLabelMKLClassifier(FIXED, cv=2, **given).fit(bags, y).threshold_
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (1, "cv must be a whole number of at least 2; got 1"),
+        (True, "cv must be a number of folds from 2 on, a splitter or pairs of indices; got True"),
+        ("three", "cv must be a number of folds from 2 on, a splitter or pairs of indices; got 'three'"),
+        (ShuffleSplit(2, random_state=0), "hold every sample out exactly once"),
+    ],
+)
+def test_other_folds_are_refused(cv, message):
+    bags, y = witness_bags(8)
+    with pytest.raises(ValueError, match=message):
+        WitnessMKLClassifier(FIXED, cv=cv).fit(bags, y)
+
+
+@pytest.mark.parametrize("Model", BAG_CLASSIFIERS)
+def test_a_class_of_one_bag_leaves_no_choice_of_the_threshold(Model):
+    bags, _ = witness_bags(8)
+    y = np.r_[0, 1, np.zeros(6, int)]
+    with pytest.warns(UserWarning, match="one class has a single bag: scores are cut at zero"):
+        model = Model(FIXED).fit(bags, y)
+    assert model.threshold_ == 0.0
+    assert Model(FIXED, threshold="zero").fit(bags, y).threshold_ == 0.0  # nothing to warn of
+
+
+@pytest.mark.parametrize("Model", BAG_CLASSIFIERS)
+def test_bags_of_weight_zero_change_nothing(Model):
+    bags, y = witness_bags(24)
+    y[[2, 4, 6]] = 1  # wrong, and they would decide about the folds and the threshold
+    used = ~np.isin(np.arange(24), [2, 4, 6, 7])
+    model = Model(FIXED_TWO, centering=False, tol=1e-9)
+    values = model.fit([bags[i] for i in np.flatnonzero(used)], y[used]).decision_function(bags)
+    threshold = model.threshold_
+    model.fit(bags, y, sample_weight=used.astype(float))
+    assert model.threshold_ == pytest.approx(threshold, abs=1e-6)
+    np.testing.assert_allclose(model.decision_function(bags), values, atol=1e-5)
+
+
+def test_bags_of_weight_zero_do_not_decide_about_centring():
+    bags, _ = witness_bags(20)
+    y = (np.arange(20) % 5 == 1).astype(int)
+    even = np.where(np.arange(20) % 5 == 2, 1, y)  # 8 of 20
+    weight = np.where(np.arange(20) % 5 == 2, 0.0, 1.0)
+    given = dict(threshold="zero", max_rounds=1)
+    centred = [
+        MultiInstanceMKLClassifier(FIXED_TWO, **given).fit(bags, labels, sample_weight=w).centered_
+        for labels, w in ((y, None), (even, None), (even, weight))
+    ]
+    assert centred == [False, True, False]
 
 
 def test_bags_live_among_scikit_learns_tools():
@@ -228,6 +259,17 @@ def test_frames_views_and_sparse_instances():
     np.testing.assert_allclose(thin.decision_function(csr), plain, atol=1e-8)
     views = Bags(Views({"u": X[:, :1], "v": X[:, 1:]}), ids)
     assert MultiInstanceMKLClassifier(KernelBank.per_view()).fit(views, y).score(views, y) > 0.8
+
+
+@pytest.mark.parametrize("Model", BAG_CLASSIFIERS)
+def test_an_array_of_tables_is_a_list_of_bags(Model):
+    bags, y = witness_bags(12)
+    array = np.empty(12, dtype=object)
+    array[:] = bags
+    model = Model(FIXED).fit(bags, y)
+    again = clone(model).fit(array, y)
+    np.testing.assert_array_equal(again.decision_function(array), model.decision_function(bags))
+    assert np.isfinite(cross_val_score(Model(FIXED), array, y, cv=2)).all()
 
 
 @pytest.mark.parametrize("Model", [MultiInstanceMKLClassifier, SetKernelMKLClassifier])

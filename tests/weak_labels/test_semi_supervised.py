@@ -1,4 +1,4 @@
-"""Semi-supervised classification and clustering: labels, limits, errors, life among scikit-learn's tools."""
+"""Semi-supervised classification: labels, balance, weights, errors, life among scikit-learn's tools."""
 
 import pickle
 
@@ -6,23 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
+from tests.weak_labels.data import BANK, FIXED_TWO, blobs
 
-from kernelweave import KernelBank, MKLClusterer, SemiSupervisedMKLClassifier, Views, presets
-from kernelweave.kernels import Gaussian, Laplacian, Linear
-
-BANK = KernelBank([Gaussian(), Laplacian()])
-
-
-def blobs(n=80, told=8, centers=2, seed=0):
-    X, truth = make_blobs(n, centers=[[-2.5, 0], [2.5, 0], [0, 5]][:centers], random_state=seed)
-    y = np.full(n, -1)
-    for c in range(centers):
-        places = np.flatnonzero(truth == c)[: told // centers]
-        y[places] = truth[places]
-    return X, y, truth
+from kernelweave import KernelBank, SemiSupervisedMKLClassifier, Views, presets
+from kernelweave.kernels import Linear
 
 
 @pytest.mark.parametrize("theta", [None, 1.2, 4.0])
@@ -67,7 +56,7 @@ def test_new_samples_are_predicted_as_the_formula_says():
     assert np.mean(model.predict(X) == truth) > 0.9
 
 
-def test_training_samples_seen_again_get_their_transduction():
+def test_training_samples_are_predicted_as_their_transduction():
     X, y, _ = blobs()
     model = SemiSupervisedMKLClassifier(BANK).fit(X, y)
     free = y < 0
@@ -87,7 +76,7 @@ def test_words_are_labels_and_minus_one_among_them_is_none():
 
 
 def test_three_classes_one_against_the_rest():
-    X, y, truth = blobs(120, told=12, centers=3)
+    X, y, truth = blobs(120, n_labelled=12, centers=3)
     model = SemiSupervisedMKLClassifier(BANK).fit(X, y)
     assert model.kernel_weights_.shape == (3, 2)
     assert model.decision_function(X).shape == (120, 3)
@@ -120,23 +109,97 @@ def test_precomputed_kernels_give_the_same_model():
     np.testing.assert_allclose(lone.decision_function([K]), linear.decision_function(X), atol=1e-8)
 
 
-def test_all_samples_labelled_is_the_supervised_machine():
+def test_with_all_labels_known_there_is_one_candidate():
     X, _, truth = blobs()
     model = SemiSupervisedMKLClassifier(BANK).fit(X, truth)
     assert len(model.candidates_) == 1
     assert np.mean(model.predict(X) == truth) > 0.97
 
 
-def test_a_sample_of_weight_zero_has_no_say():
-    X, y, _ = blobs()
-    weight = np.ones(len(X))
-    wrong = np.flatnonzero(y == 1)[0]
-    y_wrong = y.copy()
-    y_wrong[wrong], weight[wrong] = 0, 0.0
-    model = SemiSupervisedMKLClassifier(BANK, balance=0.5).fit(X, y_wrong, sample_weight=weight)
-    assert wrong not in model.support_
-    heavy = SemiSupervisedMKLClassifier(BANK, class_weight={0: 1.0, 1: 5.0}).fit(X, y)
-    assert heavy.duality_gap_ <= 1e-3
+def test_a_class_weight_is_a_weight_of_its_labelled_samples():
+    X, y, _ = blobs(40)
+    given = dict(C=0.5, balance=0.5, tol=1e-9)
+    by_class = SemiSupervisedMKLClassifier(BANK, class_weight={0: 1.0, 1: 5.0}, **given).fit(X, y)
+    by_sample = SemiSupervisedMKLClassifier(BANK, **given).fit(X, y, np.where(y == 1, 5.0, 1.0))
+    plain = SemiSupervisedMKLClassifier(BANK, **given).fit(X, y)
+    values = by_class.decision_function(X)
+    np.testing.assert_allclose(values, by_sample.decision_function(X), atol=1e-6)
+    assert np.abs(values - plain.decision_function(X)).max() > 0.01
+
+
+def test_weights_of_unlabelled_samples_multiply_C_unlabeled():
+    X, y, _ = blobs(40)
+    given = dict(balance=0.5, tol=1e-9)
+    weighed = SemiSupervisedMKLClassifier(BANK, **given).fit(X, y, np.where(y < 0, 5.0, 1.0))
+    larger = SemiSupervisedMKLClassifier(BANK, C_unlabeled=0.5, **given).fit(X, y)
+    plain = SemiSupervisedMKLClassifier(BANK, **given).fit(X, y)
+    values = weighed.decision_function(X)
+    np.testing.assert_allclose(values, larger.decision_function(X), atol=1e-6)
+    assert np.abs(values - plain.decision_function(X)).max() > 0.01
+
+
+@pytest.mark.parametrize("centers", [2, 3])
+@pytest.mark.parametrize("threshold", ["zero", "balance"])
+def test_samples_of_weight_zero_change_nothing(centers, threshold):
+    X, y, _ = blobs(45, n_labelled=18, centers=centers)
+    weight = np.ones(45)
+    weight[np.flatnonzero(y == 1)[:5]] = 0.0  # labelled ones: they would shift the balance
+    weight[np.flatnonzero(y < 0)[:9]] = 0.0
+    used = weight > 0.0
+    model = SemiSupervisedMKLClassifier(
+        FIXED_TWO, centering=False, threshold=threshold, tol=1e-9, max_rounds=3
+    )
+    few = model.fit(X[used], y[used])
+    values, transduction, balance, candidates = (
+        few.decision_function(X),
+        few.transduction_,
+        few.balance_,
+        few.candidates_,
+    )
+    model.fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(model.balance_, balance)
+    np.testing.assert_allclose(model.decision_function(X), values, atol=1e-6)
+    np.testing.assert_array_equal(model.transduction_[used], transduction)
+    assert not np.isin(np.flatnonzero(~used), model.support_).any()
+    for all_of_them, some in zip(
+        [model.candidates_] if centers == 2 else model.candidates_,
+        [candidates] if centers == 2 else candidates,
+        strict=True,
+    ):
+        np.testing.assert_array_equal(all_of_them[..., used], some)
+        assert not all_of_them[..., ~used].any()
+    free = (y < 0) & ~used  # they are labelled nevertheless
+    np.testing.assert_array_equal(model.transduction_[free], model.predict(X[free]))
+
+
+def test_labels_of_weight_zero_do_not_decide_about_centring():
+    X, y, _ = blobs(n_labelled=40)
+    few = y.copy()
+    few[np.flatnonzero(y == 1)[2:]] = -1
+    weight = np.ones(len(y))
+    weight[np.flatnonzero(y == 1)[2:]] = 0.0
+    models = [
+        SemiSupervisedMKLClassifier(FIXED_TWO, max_rounds=1).fit(X, labels, sample_weight=w).centered_
+        for labels, w in ((y, None), (few, None), (y, weight))
+    ]
+    assert models == [True, False, False]
+
+
+def test_labels_count_for_the_balance_by_their_weight():
+    X, y, _ = blobs(60, n_labelled=20)
+    heavy = SemiSupervisedMKLClassifier(FIXED_TWO, max_rounds=1).fit(X, y, np.where(y == 1, 3.0, 1.0))
+    assert heavy.balance_[0] == pytest.approx(0.75, abs=0.02)
+    plain = SemiSupervisedMKLClassifier(FIXED_TWO, max_rounds=1).fit(X, y)
+    scaled = SemiSupervisedMKLClassifier(FIXED_TWO, max_rounds=1).fit(X, y, np.full(60, 1e-3))
+    np.testing.assert_array_equal(scaled.balance_, plain.balance_)
+
+
+def test_all_labels_of_weight_zero_are_an_error():
+    X, y, _ = blobs(20)
+    with pytest.raises(ValueError, match="All labelled samples have weight 0"):
+        SemiSupervisedMKLClassifier(FIXED_TWO).fit(X, y, np.where(y < 0, 1.0, 0.0))
+    with pytest.raises(ValueError, match=r"the weights of classes \[1\] sum to 0"):
+        SemiSupervisedMKLClassifier(FIXED_TWO).fit(X, y, np.where(y == 1, 0.0, 1.0))
 
 
 def test_the_threshold_may_sit_at_the_balance():
@@ -153,6 +216,28 @@ def test_an_interval_of_balances_bounds_the_count():
     assert ((positives >= 0.29) & (positives <= 0.61)).all()
 
 
+@pytest.mark.parametrize(
+    ("centers", "balance", "total"),
+    [
+        (2, {0: 0.9, 1: 0.9}, "1.8"),
+        (2, {0: 0.2, 1: (0.1, 0.3)}, "between 0.3 and 0.5"),
+        (3, {0: 0.9, 1: 0.9, 2: 0.9}, "2.7"),
+        (3, {0: "auto", 1: 0.6, 2: 0.6}, "between 1.2 and 2.2"),
+    ],
+)
+def test_shares_of_all_classes_must_sum_to_one(centers, balance, total):
+    X, y, _ = blobs(30, n_labelled=9, centers=centers)
+    with pytest.raises(ValueError, match=f"balance must sum to 1, but they sum to {total}"):
+        SemiSupervisedMKLClassifier(BANK, balance=balance).fit(X, y)
+
+
+@pytest.mark.parametrize("balance", [{0: 0.33, 1: 0.33, 2: 0.33}, {0: "auto", 1: (0.2, 0.5), 2: 0.3}])
+def test_shares_that_may_sum_to_one_are_taken(balance):
+    X, y, _ = blobs(30, n_labelled=9, centers=3)
+    model = SemiSupervisedMKLClassifier(BANK, balance=balance, max_rounds=1).fit(X, y)
+    assert model.balance_[2] == pytest.approx(balance[2], abs=0.5 / 21)
+
+
 @pytest.mark.parametrize("centering", ["cv", True, False])
 def test_centring_can_be_chosen(centering):
     X, y, truth = blobs()
@@ -162,7 +247,7 @@ def test_centring_can_be_chosen(centering):
 
 
 def test_centring_follows_the_balance_as_far_as_it_is_known():
-    X, y, _ = blobs(told=20)
+    X, y, _ = blobs(n_labelled=20)
     few = y.copy()
     few[np.flatnonzero(y == 1)[3:]], few[np.flatnonzero(y == 0)[7:]] = -1, -1
     assert SemiSupervisedMKLClassifier(BANK, max_rounds=1).fit(X, y).centered_
@@ -170,6 +255,48 @@ def test_centring_follows_the_balance_as_far_as_it_is_known():
     y[np.flatnonzero(y == 1)[2:]] = -1
     assert not SemiSupervisedMKLClassifier(BANK, max_rounds=1).fit(X, y).centered_  # 2 of 12 are not
     assert not SemiSupervisedMKLClassifier(BANK, max_rounds=1, balance=0.2).fit(X, few).centered_
+
+
+@pytest.mark.parametrize(
+    ("places", "share", "centred"),
+    [
+        ((5.0, 8.0), 0.5, True),  # both on one side of the origin: only centred data fall on two
+        ((-1.0, 1.0), 0.15, False),  # the origin lies between them, the mean among the negatives
+    ],
+)
+def test_cross_validation_finds_whether_to_centre(rng, places, share, centred):
+    truth = (np.arange(60) < 60 * share).astype(int)
+    X = (np.where(truth == 1, places[1], places[0]) + 0.4 * rng.normal(size=60))[:, None]
+    y = np.where(np.arange(60) % 2 == 0, truth, -1)
+    bank = KernelBank([Linear()])
+    model = SemiSupervisedMKLClassifier(bank, centering="cv", max_rounds=2).fit(X, y)
+    assert model.centered_ == centred
+    right = {
+        centre: np.mean(SemiSupervisedMKLClassifier(bank, centering=centre).fit(X, y).predict(X) == truth)
+        for centre in (True, False)
+    }
+    assert right[centred] > right[not centred] + 0.1  # and it is the better one
+
+
+def test_cross_validation_hides_every_label_once_for_each_choice(monkeypatch):
+    X, y, _ = blobs(40, n_labelled=12)
+    learn, calls = SemiSupervisedMKLClassifier._learn, []
+
+    def spy(self, grams, labels, **how):
+        calls.append(labels)
+        return learn(self, grams, labels, **how)
+
+    monkeypatch.setattr(SemiSupervisedMKLClassifier, "_learn", spy)
+    SemiSupervisedMKLClassifier(BANK, centering="cv", balance=0.25, max_rounds=1).fit(X, y)
+    *folds, final = calls
+    np.testing.assert_array_equal(final.index, y)
+    assert sum((labels.index < 0).astype(int) for labels in folds)[y >= 0].tolist() == [2] * 12
+    for labels in folds:
+        hidden = labels.index < 0
+        assert not labels.known[hidden].any()
+        assert (labels.C[hidden] == 0.1).all()
+        (count,) = labels.counts
+        assert (count.n, count.max_positives) == (hidden.sum(), round(0.25 * hidden.sum()))
 
 
 def test_clones_pickles_and_searches():
@@ -219,7 +346,7 @@ def test_too_little_memory_is_said_before_it_is_taken():
         SemiSupervisedMKLClassifier(BANK, memory_limit=1000.0).fit(X, y)
 
 
-def test_a_cap_on_machines_warns_with_the_gap():
+def test_a_cap_on_iterations_warns_with_the_gap():
     X, y, _ = blobs()
     with pytest.warns(ConvergenceWarning, match="relative duality gap"):
         SemiSupervisedMKLClassifier(BANK, max_iter=1, tol=1e-8).fit(X, y)
@@ -229,23 +356,3 @@ def test_the_preset_is_the_thesis():
     assert presets.iokl(theta=2.0).theta == 2.0
     assert presets.iokl(theta=None).theta is None
     assert isinstance(presets.iokl(), SemiSupervisedMKLClassifier)
-
-
-def test_two_moons_are_two_clusters():
-    X, truth = make_moons(120, noise=0.05, random_state=0)
-    bank = KernelBank([Gaussian(scale=s) for s in (16.0, 64.0)])
-    model = MKLClusterer(bank, balance=0.5).fit(X)
-    share = np.mean(model.labels_ == truth)
-    assert max(share, 1 - share) > 0.95
-    assert model.labels_[0] == 0
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-    assert model.duality_gap_ <= 1e-3
-    assert pickle.loads(pickle.dumps(model)).labels_.tolist() == model.labels_.tolist()
-
-
-def test_clusters_keep_the_balance():
-    X, _, _ = blobs(60)
-    labels = MKLClusterer(BANK, balance=0.25).fit(X).labels_
-    assert (labels == 1).mean() == 0.25
-    with pytest.raises(ValueError, match="balance must be"):
-        MKLClusterer(BANK, balance=1.0).fit(X)
