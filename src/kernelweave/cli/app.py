@@ -72,7 +72,7 @@ def reproduce(
     }
     with _one_sentence():
         if experiment is None:
-            command.list_all(Console())
+            command.list_experiments(Console())
         elif experiment == "all":
             command.reproduce_all(Console(), **how)
         else:
@@ -89,7 +89,7 @@ def results(
     from kernelweave.experiments import command
 
     with _one_sentence():
-        command.report(store, records, out)
+        command.write_results(store, records, out)
 
 
 @app.command()

@@ -1,0 +1,32 @@
+"""What several studies do to data: pick a view by name, and standardise with training statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelweave._typing import Indices, Matrix, Vector
+from kernelweave.bank import Views
+from kernelweave.datasets import Dataset
+
+
+def column_scales(X: Matrix) -> Vector:
+    """Return the standard deviation of every column, or 1 where it is constant, to divide by."""
+    deviation = X.std(axis=0)
+    return np.where(deviation > 0.0, deviation, 1.0)
+
+
+def standardised(X: Matrix, train: Indices) -> Matrix:
+    """Return columns of mean 0 and deviation 1 on the training rows; test rows do not enter."""
+    return np.asarray((X - X[train].mean(axis=0)) / column_scales(X[train]))
+
+
+def standardised_views(X: Views, train: Indices) -> Views:
+    """Return views whose columns have mean 0 and deviation 1 on the training rows."""
+    return Views({name: standardised(np.asarray(table, dtype=float), train) for name, table in X.items()})
+
+
+def view_named(dataset: Dataset, name: str) -> Matrix:
+    """Return a view of a data set: its table ("X"), one of its extra arrays, or one of its views."""
+    if name == "X":
+        return np.asarray(dataset.X, dtype=float)
+    return np.asarray(dataset.extra[name] if name in dataset.extra else dataset.X[name], dtype=float)
