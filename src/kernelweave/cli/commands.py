@@ -19,7 +19,7 @@ from kernelweave.cli.progress import Tick, remembered_interrupt
 from kernelweave.errors import DataError
 from kernelweave.io import about, load, save, written_whole
 from kernelweave.report import write_report
-from kernelweave.report.writing import require_installed
+from kernelweave.report.writer import require_installed
 
 COMMAND = "kernelweave fit"
 # What a model file of the command tells of its table.

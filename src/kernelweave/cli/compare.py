@@ -20,11 +20,11 @@ from kernelweave.cli.progress import Tick, remembered_interrupt
 from kernelweave.errors import DataError
 from kernelweave.evaluation import paired, summary
 from kernelweave.kernels import Gaussian
-from kernelweave.report.baselines import AVERAGE, CONCATENATED, GUESS, SINGLE, searched, single_kernels
+from kernelweave.report.baselines import AVERAGE, CONCATENATED, DUMMIES, SINGLE, grid_search, single_kernels
 
 BASELINES = (AVERAGE, SINGLE, CONCATENATED)
 # What guessing scores: models that look at no column.
-GUESSES = tuple(name for name, _ in GUESS.values())
+GUESSES = tuple(name for name, _ in DUMMIES.values())
 # With more intervals than this one of them is likely to miss by chance.
 FEW_INTERVALS = 10
 USUAL = ("simple_mkl", "sm1_mkl", "l2_mkl")
@@ -83,11 +83,11 @@ def candidates(request: Request, X: Any, told: dict[str, Any], methods: Sequence
     average = make("average_kernel", bank, task, request.cost)
     count = len(bank.fit(X.iloc[:2]))
     joined = ConcatenatedBank(bank, Gaussian())
-    guess, dummy = GUESS[task]
+    guess, dummy = DUMMIES[task]
     models = {
         guess: dummy,
         AVERAGE: average,
-        SINGLE: searched(average, single_kernels(bank, range(count), count), INNER_FOLDS),
+        SINGLE: grid_search(average, single_kernels(bank, range(count), count), INNER_FOLDS),
         CONCATENATED: make("average_kernel", joined, task, request.cost),
     }
     for name in chosen:
