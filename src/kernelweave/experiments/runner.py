@@ -14,7 +14,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from kernelweave._threads import blas_threads
 from kernelweave.datasets import data_directory
-from kernelweave.datasets.files import VARIABLE
+from kernelweave.datasets.dataset import VARIABLE
 from kernelweave.errors import DataError
 from kernelweave.experiments.store import Cell, Store, key
 from kernelweave.experiments.study import Experiment, Study

@@ -28,8 +28,8 @@ class BandsDisplay(Display):
         self.x, self.bands, self.x_label, self.y_label = x, bands, x_label, y_label
 
     def _draw(self, ax: Axes) -> None:
-        for place, (name, rows) in enumerate(self.bands.items()):
-            colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+        for k, (name, rows) in enumerate(self.bands.items()):
+            colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
             ax.fill_between(self.x, rows[:, 1], rows[:, 2], color=colour, alpha=0.12, lw=0)
             ax.plot(self.x, rows[:, 0], color=colour, marker=marker, ms=4, lw=1.4, label=name)
         ax.set_xlabel(self.x_label)

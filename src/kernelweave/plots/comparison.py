@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.evaluation import paired
+from kernelweave.evaluation import Paired, paired
 from kernelweave.plots._base import COLOURS, Display
 
 if TYPE_CHECKING:
@@ -67,15 +67,16 @@ class ComparisonDisplay(Display):
             for name, values in scores.items()
             if name != reference
         }
-        return cls._of(found, f"score minus that of {reference}", ax)
+        return cls.from_differences(found, f"score minus that of {reference}", ax=ax)
 
     @classmethod
     def from_costs(cls, costs: Any, *, ax: Any = None) -> Self:
         """Draw what `kernelweave.explain.leave_view_out` found: the drop of the score without each view."""
-        return cls._of(costs.costs(), "score lost without the view", ax)
+        return cls.from_differences(costs.costs(), "score lost without the view", ax=ax)
 
     @classmethod
-    def _of(cls, found: Mapping[str, Any], label: str, ax: Any) -> Self:
+    def from_differences(cls, found: Mapping[str, Paired], label: str, *, ax: Any = None) -> Self:
+        """Draw differences that `kernelweave.evaluation.paired` found, by name."""
         rows = np.array([[one.difference, *one.interval] for one in found.values()]).reshape(-1, 3)
         return cls(list(found), rows[:, 0], rows[:, 1], rows[:, 2], label).plot(ax)
 
@@ -84,10 +85,10 @@ class ComparisonDisplay(Display):
         return 7.0, max(2.0, 0.34 * len(self.names) + 1.0)
 
     def _draw(self, ax: Axes) -> None:
-        places = np.arange(len(self.names))
+        rows = np.arange(len(self.names))
         ax.axvline(0.0, color="black", lw=0.8)
-        ax.hlines(places, self.lower, self.upper, color=COLOURS[0], lw=2.5)
-        ax.plot(self.differences, places, "o", color=COLOURS[1], ms=6)
-        ax.set_yticks(places, list(self.names))
-        ax.set_ylim(len(places) - 0.5, -0.5)
+        ax.hlines(rows, self.lower, self.upper, color=COLOURS[0], lw=2.5)
+        ax.plot(self.differences, rows, "o", color=COLOURS[1], ms=6)
+        ax.set_yticks(rows, list(self.names))
+        ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.set_xlabel(self.label)

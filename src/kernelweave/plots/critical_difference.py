@@ -46,20 +46,20 @@ class CriticalDifferenceDisplay(Display):
         return runs
 
     def _draw(self, ax: Axes) -> None:
-        k = len(self.methods)
-        half = (k + 1) // 2
+        n = len(self.methods)
+        half = (n + 1) // 2  # the better half has its names on the left
         depth = half + 1.0
-        ax.set_xlim(1 - 0.9, k + 0.9)
+        ax.set_xlim(1 - 0.9, n + 0.9)
         ax.set_ylim(depth + 0.6, -1.4)
         ax.axis("off")
-        ax.plot([1, k], [0, 0], color="black", lw=1)
-        for tick in range(1, k + 1):
+        ax.plot([1, n], [0, 0], color="black", lw=1)
+        for tick in range(1, n + 1):
             ax.plot([tick, tick], [0, -0.15], color="black", lw=1)
             ax.text(tick, -0.25, str(tick), ha="center", va="bottom", fontsize=8)
-        for place, (name, rank) in enumerate(zip(self.methods, self.ranks, strict=True)):
-            left = place < half
-            level = 1.2 + (place if left else k - 1 - place)
-            edge = 0.85 if left else k + 0.15
+        for k, (name, rank) in enumerate(zip(self.methods, self.ranks, strict=True)):
+            left = k < half
+            level = 1.2 + (k if left else n - 1 - k)
+            edge = 0.85 if left else n + 0.15
             ax.plot([rank, rank, edge], [0, level, level], color="black", lw=0.8)
             ax.text(
                 edge - 0.05 if left else edge + 0.05,

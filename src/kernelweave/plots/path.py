@@ -14,9 +14,6 @@ from kernelweave.plots._base import COLOURS, Display
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# More kernels than this are drawn without names.
-MANY = 12
-
 
 @dataclass
 class PathDisplay(Display):
@@ -63,7 +60,7 @@ class PathDisplay(Display):
         return cls(path.param, np.asarray(path.values, dtype=np.float64), weights, path.kernel_names).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
-        named = self.weights.shape[1] <= MANY
+        named = self.weights.shape[1] <= 12  # a legend of more kernels does not fit
         for m, name in enumerate(self.names):
             style = "-" if m < len(COLOURS) else "--"
             label = str(name) if named else None

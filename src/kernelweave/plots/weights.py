@@ -71,14 +71,14 @@ class WeightsDisplay(Display):
         return 7.0, max(2.0, 0.28 * len(self.names) + 0.8)
 
     def _draw(self, ax: Axes) -> None:
-        places = np.arange(len(self.names))
-        ax.barh(places, self.weights, color=COLOURS[0])
+        rows = np.arange(len(self.names))
+        ax.barh(rows, self.weights, color=COLOURS[0])
         if self.lower is not None and self.upper is not None:
-            ax.hlines(places, self.lower, self.upper, color=COLOURS[1], lw=2.0)
+            ax.hlines(rows, self.lower, self.upper, color=COLOURS[1], lw=2.0)
         if self.frequency is not None:
             ends = self.weights if self.upper is None else np.maximum(self.weights, self.upper)
-            for place, end, share in zip(places, ends, self.frequency, strict=True):
-                ax.annotate(f"{share:.0%}", (end, place), (4, 0), textcoords="offset points", va="center")
-        ax.set_yticks(places, list(self.names))
+            for row, end, share in zip(rows, ends, self.frequency, strict=True):
+                ax.annotate(f"{share:.0%}", (end, row), (4, 0), textcoords="offset points", va="center")
+        ax.set_yticks(rows, list(self.names))
         ax.invert_yaxis()
         ax.set_xlabel("kernel weight")

@@ -42,7 +42,7 @@ def scores_chart(found: Findings) -> Chart | None:
     label = f"{found.metric} of {comparison.first} minus that of …"
 
     def draw(ax: Axes) -> None:
-        _differences(rivals, label).plot(ax=ax)
+        _draw_differences(ax, rivals, label)
 
     title = f"Paired differences in {found.metric}: {comparison.first} minus the others, with 95 % intervals"
     return svg_chart(draw, "scores", title, 60.0 + 26.0 * len(rivals))
@@ -72,7 +72,7 @@ def costs_chart(found: Findings) -> Chart | None:
     costs = found.costs.costs()
 
     def draw(ax: Axes) -> None:
-        _differences(costs, f"{found.metric} lost without the view").plot(ax=ax)
+        _draw_differences(ax, costs, f"{found.metric} lost without the view")
 
     return svg_chart(
         draw, "costs", "What leaving each view out costs, with 95 % intervals", 60.0 + 26.0 * len(costs)
@@ -174,6 +174,6 @@ def certificate_chart(found: Findings) -> Chart | None:
     return svg_chart(draw, "certificate", "Upper and lower bound of the optimum against time", 210.0)
 
 
-def _differences(found: Mapping[str, Paired], label: str) -> ComparisonDisplay:
-    rows = np.array([[one.difference, *one.interval] for one in found.values()]).T
-    return ComparisonDisplay(distinct_labels(found), rows[0], rows[1], rows[2], label)
+def _draw_differences(ax: Axes, found: Mapping[str, Paired], label: str) -> None:
+    labelled = dict(zip(distinct_labels(found), found.values(), strict=True))
+    ComparisonDisplay.from_differences(labelled, label, ax=ax)
