@@ -1,6 +1,6 @@
 """The papers' tables and figures, each rerun by one command.
 
-``study`` says what studies and experiments are and finds them all; ``papers`` has a module per paper;
+``study`` defines studies and experiments and finds them all; ``papers`` has a module per paper;
 ``comparison`` and ``view_comparison`` are the two general studies. ``runner`` measures the cells, ``store``
 keeps their records, ``views`` turns records into tables and figures, and ``render`` writes them to pages.
 """

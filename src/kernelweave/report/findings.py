@@ -37,8 +37,8 @@ from kernelweave.views.bags import as_bags
 from kernelweave.weak_labels.bag_classifier import BagClassifier
 
 THIS = "this model"
-# Errors by which a model says that it does not offer something, or that it refuses the data as scikit-learn
-# does. A TypeError of Python's own is a bug and is raised.
+# Errors of a model that does not offer something, or that refuses the data as scikit-learn does. A TypeError
+# of Python's own is a bug and is raised.
 REFUSALS = (NotOfferedError, IncompatiblePartsError, ValueError, NotImplementedError)
 
 

@@ -31,8 +31,8 @@ METHODS = ("SVM", "max-hinge", "SVM+", "SVM+ shuffled", "SVM+ MKL", "SVM+ MKL sh
 class PrivilegedTask:
     """A decision view and a privileged view of a data set, and how many samples a split trains on.
 
-    ``binary`` names how classes become two: "" keeps them, "parity" asks for even against odd. ``units``
-    says that the decision view's columns share one, as pixels do, and stay as they are.
+    ``binary`` is how classes become two: "" keeps them, "parity" makes them even and odd. With ``units`` the
+    columns of the decision view share one unit, as pixels do, and are centred but not scaled.
     """
 
     dataset: str
