@@ -134,12 +134,13 @@ def test_a_mistake_in_the_code_is_not_taken_for_a_refusal(found):
         contributions(StandardScaler(), X)
 
 
-def test_rows_without_a_label_are_never_tested():
+def test_rows_without_a_label_are_always_trained_on_and_never_tested():
     few = np.where(np.arange(80) % 2, -1, (TWO == "yes").astype(int))
     model = kw.SemiSupervisedMKLClassifier(KernelBank.per_view([Linear()], views=VIEWS), C=1.0, max_rounds=2)
     found = gather_findings(model.fit(X, few), X, few, cv=2, n_resamples=2)
     labelled = np.flatnonzero(few >= 0)
     np.testing.assert_array_equal(found.held.tested, labelled)
+    assert all(set(np.flatnonzero(few < 0)) <= set(train) for train, _ in found.held.splits)
     assert found.confusion.sum() == 40
     assert set(found.doubt.rows) <= set(labelled)
     assert len(found.comparison.scores) == 5
