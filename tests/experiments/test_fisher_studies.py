@@ -57,13 +57,6 @@ def test_column_generation_takes_few_rounds_for_l2_and_many_for_l1():
     assert solves["l1"] >= 20
 
 
-def test_cells_of_a_quick_run_are_cells_of_the_full_one():
-    for study in (SimulationStudy(), RoundsStudy(), NoiseStudy()):
-        full = [tuple(sorted(cell.items())) for cell in study.cells(False)]
-        assert {tuple(sorted(cell.items())) for cell in study.cells(True)} <= set(full)
-        assert len(set(full)) == len(full)
-
-
 def test_noise_levels_are_nested_and_random_kernels_know_nothing():
     load_or_skip("mfeat")
     few, _, y, _ = NoiseStudy().kernels({"informative": 3, "split": 0}, FOLDER)

@@ -6,7 +6,6 @@ from sklearn.datasets import load_iris
 
 from kernelweave.bank import Views
 from kernelweave.datasets import Dataset
-from kernelweave.experiments import experiments
 from kernelweave.experiments.papers import privileged_metrics
 from kernelweave.experiments.papers.privileged_metrics import (
     METHODS,
@@ -63,7 +62,3 @@ def test_without_privileged_pairs_shuffling_them_changes_nothing():
 def test_every_learner_has_as_many_candidates():
     counts = {name: len(candidates.models()) for name, candidates in METHODS.items() if candidates.grid}
     assert set(counts.values()) == {9}
-
-
-def test_the_experiments_are_registered():
-    assert {"itml-plus", "itml-plus-partial"} <= set(experiments())

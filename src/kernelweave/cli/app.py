@@ -27,6 +27,15 @@ METHODS = (
     "mk_fda, sample_adaptive, localized_mkl, obscure, align, alignf, kta, f_heuristic, pwmk, lp_beta, "
     "easy_mkl"
 )
+# Options that fit and compare share.
+Data = Annotated[list[str], typer.Argument(help="One file, or several that share an id.")]
+Target = Annotated[str, typer.Option(help="The column to predict.")]
+View = Annotated[
+    list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
+]
+Task = Annotated[str, typer.Option(help="auto, classification or regression.")]
+BankName = Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")]
+Cost = Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")]
 # What the library raises for bad input: the commands on the user's own files report these as one sentence.
 USER_ERRORS = (ValueError, OSError, ImportError, MemoryError)
 
@@ -94,19 +103,17 @@ def results(
 
 @app.command()
 def fit(
-    data: Annotated[list[str], typer.Argument(help="One file, or several that share an id.")],
-    target: Annotated[str, typer.Option(help="The column to predict.")],
+    data: Data,
+    target: Target,
     model: Annotated[Path, typer.Option(help="The model file to write.")],
-    view: Annotated[
-        list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
-    ] = None,
+    view: View = None,
     identity: Annotated[
         str | None, typer.Option("--id", help="Column that tells rows apart; with several files 'id'.")
     ] = None,
-    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
+    task: Task = "auto",
     method: Annotated[str, typer.Option(help=f"A published method: {METHODS}.")] = "simple_mkl",
-    bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
-    cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    bank: BankName = "gaussians",
+    cost: Cost = None,
     probability: Annotated[
         bool, typer.Option("--probability", help="Learn probabilities too, by five more fits.")
     ] = False,
@@ -167,18 +174,16 @@ def predict(
 
 @app.command()
 def compare(
-    data: Annotated[list[str], typer.Argument(help="One file, or several that share an id.")],
-    target: Annotated[str, typer.Option(help="The column to predict.")],
+    data: Data,
+    target: Target,
     method: Annotated[
         list[str] | None, typer.Option(help=f"A method, repeatable, or 'all': {METHODS}.")
     ] = None,
-    view: Annotated[
-        list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
-    ] = None,
+    view: View = None,
     identity: Annotated[str | None, typer.Option("--id", help="Column that tells rows apart.")] = None,
-    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
-    bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
-    cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    task: Task = "auto",
+    bank: BankName = "gaussians",
+    cost: Cost = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
     repeats: Annotated[int, typer.Option(help="How often to cut folds anew.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Say the scores as JSON.")] = False,

@@ -1,8 +1,9 @@
 """The papers' tables and figures, each rerun by one command.
 
 ``study`` defines studies and experiments and finds them all; ``papers`` has a module per paper;
-``comparison`` and ``view_comparison`` are the two general studies. ``runner`` measures the cells, ``store``
-keeps their records, ``views`` turns records into tables and figures, and ``render`` writes them to pages.
+``comparison`` and ``view_comparison`` are the two general studies, ``common`` is what studies share.
+``runner`` measures the cells, ``store`` keeps their records, ``views`` turns records into tables and figures,
+and ``render`` writes them to pages.
 """
 
 from kernelweave.experiments.comparison import Comparison, DatasetSample, Method

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +10,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
 from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.datasets import load, with_noise_features
 from kernelweave.estimators import MKLClassifier, MKLClassifierCV
-from kernelweave.experiments.data import standardised
+from kernelweave.experiments.common import convergence_warnings_ignored, standardised, timed
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.study import all_cells, fingerprint, quick_cells
 from kernelweave.geometry import WeightGeometry
@@ -97,11 +94,8 @@ class Comparison:
         grams = list(fitted.grams())
         model = MKLClassifier("precomputed", learner=Hinge(), geometry=clone(method.geometry), tol=self.tol)
         model.set_params(**search.best_params_)
-        started = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is recorded
-            model.fit(grams, y[train])
-        seconds = time.process_time() - started
+        with convergence_warnings_ignored():
+            _, seconds = timed(lambda: model.fit(grams, y[train]))
         crossed = [K for _, K in sorted(fitted.cross(X[test]), key=lambda pair: pair[0])]
         return {
             "accuracy": float(model.score(crossed, y[test])),
@@ -138,6 +132,5 @@ class Comparison:
             tol=self.tol,
             refit=False,
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with convergence_warnings_ignored():
             return search.fit(X, y)

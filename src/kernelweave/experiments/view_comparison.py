@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import Views
+from kernelweave.experiments.common import timed
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.study import all_cells, fingerprint, quick_cells
 
@@ -86,14 +86,12 @@ class ViewComparison:
             warnings.simplefilter("ignore")  # gaps are recorded; switches that encode the label are a result
             C = self._best_cost(method.estimator, X, y, cell["split"])
             model = clone(method.estimator).set_params(learner__C=C)
-            started = time.process_time()
-            model.fit(X, y)
-            trained = time.process_time()
-            accuracy = float(model.score(X_test, drawn.y_test))
+            _, seconds = timed(lambda: model.fit(X, y))
+            accuracy, predict_seconds = timed(lambda: float(model.score(X_test, drawn.y_test)))
         measures = {
             "accuracy": accuracy,
-            "seconds": trained - started,
-            "predict_seconds": time.process_time() - trained,
+            "seconds": seconds,
+            "predict_seconds": predict_seconds,
             "relative_gap": float(model.duality_gap_),
             "C": C,
             "n_train": len(y),

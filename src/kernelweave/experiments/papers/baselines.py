@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,13 +10,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_wine
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from kernelweave import presets
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank, Views
+from kernelweave.experiments.common import convergence_warnings_ignored
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.study import Experiment, all_cells, fingerprint
 from kernelweave.experiments.views import Scores
@@ -80,8 +79,7 @@ class BaselinesStudy:
         make, grid = METHODS[cell["method"]]
         folds = StratifiedKFold(self.folds, shuffle=True, random_state=cell["split"])
         search = GridSearchCV(make(self._bank(), tol=self.tol), dict(grid), cv=folds)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is recorded
+        with convergence_warnings_ignored():
             search.fit(Views(scaled)[train], y[train])
         model = search.best_estimator_
         eta = np.atleast_2d(model.kernel_weights_).mean(axis=0)

@@ -13,7 +13,7 @@ from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank, Views
 from kernelweave.datasets import Dataset, load, overlapping_gaussians
 from kernelweave.estimators import FisherMKLClassifier, MKLClassifier
-from kernelweave.experiments.data import standardised_views
+from kernelweave.experiments.common import standardised_views
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.study import Experiment, all_cells, fingerprint
 from kernelweave.experiments.views import Bands, Weights

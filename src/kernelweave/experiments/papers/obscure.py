@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from kernelweave._typing import AnyArray
@@ -20,7 +16,7 @@ from kernelweave.bank.base import Bank
 from kernelweave.datasets import load
 from kernelweave.datasets.fashion_mnist import fashion_mnist
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.experiments.data import standardised_views
+from kernelweave.experiments.common import convergence_warnings_ignored, standardised_views, timed
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.study import Experiment, all_cells, fingerprint
 from kernelweave.experiments.views import Accuracies, Bands, Means
@@ -64,12 +60,6 @@ def classifier(name: str, bank: Bank, C: float, p: float) -> ObscureClassifier |
     multiclass = "shared" if name == CLASSIFIERS[1] else "per_class"
     ball = LpBall(p / (2.0 - p))
     return MKLClassifier(bank, learner=Hinge(C), geometry=ball, tol=1e-2, multiclass=multiclass)
-
-
-def timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    """Return what a call returns, and the processor seconds it takes."""
-    start = time.process_time()
-    return call(), time.process_time() - start
 
 
 @dataclass(frozen=True)
@@ -223,8 +213,7 @@ class SizesStudy:
         X_test, y_test = test.X[: self.n_test], test.y[: self.n_test]
         if cell["method"] == SIZE_METHODS[0]:
             model = self.certified()
-            with warnings.catch_warnings():  # it may stop at the last pass, with the gap recorded
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with convergence_warnings_ignored():  # it may stop at the last pass
                 _, seconds = timed(lambda: model.fit(X, y))
             predicted = model.predict(X_test)
             found = {

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.datasets import load
 from kernelweave.evaluation import pair_average_precision, pair_roc_auc
-from kernelweave.experiments.data import view_named
+from kernelweave.experiments.common import convergence_warnings_ignored, view_named
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.study import Experiment, all_cells, fingerprint, quick_cells
 from kernelweave.experiments.views import Bands, Scores
@@ -138,8 +137,7 @@ class VerificationStudy:
         known = np.random.RandomState(cell["split"]).permutation(len(ends)) < cell["share"] * len(ends)
         hidden[~known] = np.nan
         model.set_params(preprocessor=X, tol=self.tol, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is recorded
+        with convergence_warnings_ignored():
             warnings.filterwarnings("ignore", "None of the .* pairs has privileged")  # share 0 is ITML
             model.fit(ends, signs, privileged=hidden)
         distances = model.pair_distance(X_test[ends_test])

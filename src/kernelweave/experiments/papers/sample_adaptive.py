@@ -16,7 +16,7 @@ from kernelweave.bank import KernelBank
 from kernelweave.datasets import load
 from kernelweave.datasets.view_entries import ViewEntries, make_views, remove_entries, swap_entries
 from kernelweave.estimators import MKLClassifier
-from kernelweave.experiments.data import standardised_views
+from kernelweave.experiments.common import standardised_views
 from kernelweave.experiments.study import Experiment
 from kernelweave.experiments.view_comparison import ViewComparison, ViewMethod, ViewSplit
 from kernelweave.experiments.views import Accuracies, TaskMeans

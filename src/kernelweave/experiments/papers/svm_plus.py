@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank import KernelBank
 from kernelweave.datasets import load
 from kernelweave.estimators import SVMPlusClassifier
-from kernelweave.experiments.data import column_scales, standardised, view_named
+from kernelweave.experiments.common import (
+    column_scales,
+    convergence_warnings_ignored,
+    standardised,
+    view_named,
+)
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.study import Experiment, all_cells, fingerprint
 from kernelweave.experiments.views import Scores
@@ -95,8 +98,7 @@ class PrivilegedStudy:
         grid = {"C": self.C} | ({"lam": self.lam} if method.startswith("SVM+") else {})
         folds = StratifiedKFold(self.folds, shuffle=True, random_state=split)
         search = GridSearchCV(_model(method, self.tol), grid, cv=folds, refit=True, error_score="raise")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is recorded
+        with convergence_warnings_ignored():
             search.fit(X, y, **({} if privileged is None else {"privileged": privileged}))
         best = search.best_estimator_
         return {

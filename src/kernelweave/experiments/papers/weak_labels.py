@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.semi_supervised import LabelSpreading
 
 from kernelweave.bank import KernelBank
 from kernelweave.datasets import load
 from kernelweave.estimators import MKLClassifier
+from kernelweave.experiments.common import convergence_warnings_ignored
 from kernelweave.experiments.store import Cell
 from kernelweave.experiments.study import Experiment, all_cells, fingerprint
 from kernelweave.experiments.views import Means
@@ -62,8 +61,7 @@ def predict(method: str, X: Any, y: Any, balance: float) -> tuple[Any, float, in
     """Return the labels of all samples, the relative gap and the number of candidates."""
     bank = KernelBank.distances(scales=(1.0,))
     if method == "label spreading":
-        with warnings.catch_warnings():  # it may cycle; scikit-learn then says so and stops
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with convergence_warnings_ignored():  # it may cycle; scikit-learn then warns and stops
             spread = LabelSpreading(kernel="knn", n_neighbors=NEIGHBOURS, max_iter=100).fit(X, y)
         return spread.transduction_, 0.0, 0
     if method == "l2 MKL":

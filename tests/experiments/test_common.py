@@ -5,7 +5,7 @@ import pytest
 
 from kernelweave.bank import Views
 from kernelweave.datasets import Dataset
-from kernelweave.experiments.data import standardised, standardised_views, view_named
+from kernelweave.experiments.common import standardised, standardised_views, view_named
 
 
 def test_training_rows_have_mean_0_and_deviation_1_and_constant_columns_become_0(rng):

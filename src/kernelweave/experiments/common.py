@@ -1,8 +1,15 @@
-"""What several studies do to data: pick a view by name, and standardise with training statistics."""
+"""What several studies share: standardising with training statistics, timing, expected warnings."""
 
 from __future__ import annotations
 
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.bank import Views
@@ -30,3 +37,17 @@ def view_named(dataset: Dataset, name: str) -> Matrix:
     if name == "X":
         return np.asarray(dataset.X, dtype=float)
     return np.asarray(dataset.extra[name] if name in dataset.extra else dataset.X[name], dtype=float)
+
+
+@contextmanager
+def convergence_warnings_ignored() -> Iterator[None]:
+    """Fit without warnings of a gap that is still open: a study records the gap it reached."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    """Return what a call returns, and the processor seconds it takes."""
+    start = time.process_time()
+    return call(), time.process_time() - start
