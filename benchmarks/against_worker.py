@@ -1,6 +1,6 @@
 """One version of kernelweave, run by the interpreter of its environment: it times a cell when asked.
 
-Reads one request a line from standard input, {"cell": [part, ...], "memory": bool}, and answers with one line
+Reads one request a line from standard input, {"cell": [part, ...], "memory": bool}, and writes one line
 of JSON. Only public names are used, so that any version can take part.
 """
 
@@ -134,11 +134,11 @@ def memory(cell):
     """Return the megabytes a call takes, measured in a child of this process."""
     run = call(*cell)
     context = multiprocessing.get_context("fork")
-    answers = context.SimpleQueue()
-    process = context.Process(target=lambda: answers.put(raised_megabytes(run)))
+    results = context.SimpleQueue()
+    process = context.Process(target=lambda: results.put(raised_megabytes(run)))
     process.start()
     process.join()
-    return answers.get() if process.exitcode == 0 else float("nan")
+    return results.get() if process.exitcode == 0 else float("nan")
 
 
 def main():
@@ -148,10 +148,10 @@ def main():
         if request.get("forget"):
             call.cache_clear()
             given.cache_clear()
-            answer = None
+            result = None
         else:
-            answer = (memory if request["memory"] else timed)(tuple(request["cell"]))
-        sys.stdout.write(json.dumps(answer) + "\n")
+            result = (memory if request["memory"] else timed)(tuple(request["cell"]))
+        sys.stdout.write(json.dumps(result) + "\n")
         sys.stdout.flush()
 
 

@@ -71,7 +71,7 @@ def factorisations(fit) -> int:
 
 def table(rows: list[dict]) -> Table:
     out = Table(title=f"Fisher discriminant, n={N}, M={KERNELS}, λ={REG:g}, relative gap {TOL:g}")
-    columns = ("method", "time", "extra memory", "machines", "factorisations", "gap reached")
+    columns = ("method", "time", "extra memory", "inner solves", "factorisations", "gap reached")
     for column in columns:
         out.add_column(column, justify="left" if column == "method" else "right")
     for row in rows:

@@ -14,7 +14,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks.baselines import average_and_svc, plain_loop
-from benchmarks.measure import peak_megabytes, seconds, turn
+from benchmarks.measure import peak_megabytes, round_order, seconds
 from benchmarks.problems import SIZES, simple_bank
 from kernelweave import MKLClassifier
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace, console: Console) -> list[dict]:
 def measure(
     size: str, Ks: list, y: np.ndarray, C: float, options: argparse.Namespace, console: Console
 ) -> list[dict]:
-    """Time every contestant in turn, several rounds; keep the fastest time of each."""
+    """Time every method in turn, several rounds; keep the fastest time of each."""
     solves: dict[str, int] = {}
 
     def ours(name: str) -> None:
@@ -51,20 +51,20 @@ def measure(
     def plain(name: str) -> None:
         solves[f"plain {name}"] = plain_loop(Ks, y, C, PLAIN[name], TOL)
 
-    contestants: dict[str, Callable[[], None]] = {"average": lambda: average_and_svc(Ks, y, C)}
-    contestants |= {name: (lambda name=name: ours(name)) for name in OURS}
+    every_round: dict[str, Callable[[], None]] = {"average": lambda: average_and_svc(Ks, y, C)}
+    every_round |= {name: (lambda name=name: ours(name)) for name in OURS}
     small = sum(K.nbytes for K in Ks) <= PLAIN_BYTES
     if small:
-        contestants["plain lp p=2"] = lambda: plain("lp p=2")
-    once = {"plain simplex": lambda: plain("simplex")} if small else {}  # hundreds of machines
+        every_round["plain lp p=2"] = lambda: plain("lp p=2")
+    once = {"plain simplex": lambda: plain("simplex")} if small else {}  # hundreds of SVMs
     times: dict[str, float] = {}
     for round_ in range(options.rounds):
         console.log(f"{size} C={C:g} round {round_ + 1}")
-        calls = contestants | (once if round_ == 0 else {})
-        for name in turn(calls, round_):
+        calls = every_round | (once if round_ == 0 else {})
+        for name in round_order(calls, round_):
             with threadpool_limits(options.jobs):
                 times[name] = min(times.get(name, np.inf), seconds(calls[name]))
-    memory = {name: peak_megabytes(contestants[name]) for name in ("average", *OURS)}
+    memory = {name: peak_megabytes(every_round[name]) for name in ("average", *OURS)}
     return [
         {
             "size": size,
@@ -86,8 +86,8 @@ def measure(
 
 def table(rows: list[dict]) -> Table:
     out = Table(title=f"Fit to a relative gap of {TOL:g}, float64 kernels as given, conversion included")
-    titles = ("size", "C", "method", "ours", "machines", "÷ average + SVC", "memory", "average's")
-    for column in (*titles, "plain loop", "machines", "plain ÷ ours"):
+    titles = ("size", "C", "method", "ours", "SVMs", "÷ average + SVC", "memory", "average's")
+    for column in (*titles, "plain loop", "SVMs", "plain ÷ ours"):
         out.add_column(column, justify="left" if column in ("size", "method") else "right")
     for row in rows:
         plain = row["plain_seconds"]

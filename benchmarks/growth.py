@@ -47,10 +47,10 @@ def table(rows: list[dict]) -> Table:
     out = Table(
         title=f"Growth: time ~ n^a at M={FIXED_KERNELS}, time ~ M^b at n={FIXED_SAMPLES}; C=1, gap {TOL:g}"
     )
-    for column in ("method", "grows", "times", "machines", "exponent"):
+    for column in ("method", "grows", "times", "SVMs", "exponent"):
         out.add_column(column, justify="right" if column == "exponent" else "left")
     for row in rows:
         times = ", ".join(f"{at}: {1e3 * t:.0f} ms" for at, t in zip(row["at"], row["seconds"], strict=True))
-        machines = " ".join(str(count) for count in row["machines"])
-        out.add_row(row["method"], row["grows"], times, machines, f"{row['exponent']:.2f}")
+        solves = " ".join(str(count) for count in row["machines"])
+        out.add_row(row["method"], row["grows"], times, solves, f"{row['exponent']:.2f}")
     return out

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace, console: Console) -> list[dict]:
 
 def table(rows: list[dict]) -> Table:
     out = Table(title=f"From raw X, n={N}, M={M}, relative gap {TOL:g}, memory_limit={LIMIT / 1e9:g} GB")
-    for column in ("method", "ours", "machines", "gap", "peak memory", "one LIBSVM fit on the learnt kernel"):
+    for column in ("method", "ours", "SVMs", "gap", "peak memory", "one LIBSVM fit on the learnt kernel"):
         out.add_column(column, justify="left" if column == "method" else "right")
     for row in rows:
         out.add_row(

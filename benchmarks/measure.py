@@ -9,20 +9,18 @@ from collections.abc import Callable
 from benchmarks import resident
 from kernelweave.gram.scratch import forget
 
-# Threads of BLAS keep a core busy for a while after their last call: the next contestant shall not pay.
-PAUSE = 0.02
 
+def round_order(calls: dict[str, Callable[[], object]], number: int) -> list[str]:
+    """Return the order of the calls in a round: forward in even rounds, backward in odd ones.
 
-def turn(contestants: dict[str, Callable[[], object]], number: int) -> list[str]:
-    """Return whose turn it is in this round, one after the other: there, and the next time back.
-
-    What one contestant leaves behind, freed memory above all, is the next one's cost: nobody is always next.
+    What one call leaves behind, freed memory above all, is a cost of the next one, so that none may always
+    follow the same.
     """
-    return list(contestants) if number % 2 == 0 else list(reversed(contestants))
+    return list(calls) if number % 2 == 0 else list(reversed(calls))
 
 
 def seconds(call: Callable[[], object]) -> float:
-    time.sleep(PAUSE)
+    time.sleep(0.02)  # threads of BLAS keep a core busy for a while after the last call
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -31,18 +29,18 @@ def seconds(call: Callable[[], object]) -> float:
 def peak_megabytes(call: Callable[[], object]) -> float:
     """Return how far a call raises the memory of its process, measured in a child of this one."""
     context = multiprocessing.get_context("fork")
-    answers = context.SimpleQueue()
+    results = context.SimpleQueue()
 
     def child() -> None:
-        answers.put(raised_megabytes(call))
+        results.put(raised_megabytes(call))
 
     process = context.Process(target=child)
     process.start()
     process.join()
-    return answers.get() if process.exitcode == 0 else float("nan")
+    return results.get() if process.exitcode == 0 else float("nan")
 
 
 def raised_megabytes(call: Callable[[], object]) -> float:
-    """Return how far a call raises the memory of this process above where it stands."""
+    """Return how far a call raises the memory of this process above its present level."""
     forget()  # what an earlier fit has left counts
     return resident.raised_megabytes(call)

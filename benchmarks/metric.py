@@ -91,9 +91,9 @@ def ask(given: dict[str, np.ndarray], sweeps: int) -> dict:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
         if done.returncode:
             return row | {"skipped": (done.stderr.strip().splitlines() or ["it failed"])[-1][:80]}
-        answer = json.loads(done.stdout.strip().splitlines()[-1])
+        measured = json.loads(done.stdout.strip().splitlines()[-1])
         M = np.load(Path(folder) / "pairs.npz.M.npy")
-    return row | answer | {"objective": objective(M, given)}
+    return row | measured | {"objective": objective(M, given)}
 
 
 def table(rows: list[dict]) -> Table:

@@ -14,16 +14,10 @@ from benchmarks.measure import raised_megabytes
 from kernelweave._threads import blas_threads
 from kernelweave.datasets.fashion_mnist import fashion_mnist
 from kernelweave.errors import DataError
-from kernelweave.experiments.papers.obscure_size import (
-    MEMORY,
-    N_TEST,
-    SIZES,
-    SVC_MOST,
-    average_svc,
-    certified,
-    quarters,
-)
+from kernelweave.experiments.papers.obscure import SIZES, SizesStudy
 from kernelweave.multiclass.rows import ComputedRows
+
+STUDY = SizesStudy()
 
 
 def run(options: Any, console: Any) -> list[dict[str, float]]:
@@ -35,13 +29,15 @@ def run(options: Any, console: Any) -> list[dict[str, float]]:
     most = getattr(options, "most", None) or SIZES[-1]
     rows = []
     for n in [size for size in SIZES if size <= most]:
-        rows.append(measured(train.X[:n], train.y[:n], test.X[:N_TEST], test.y[:N_TEST], options.jobs))
+        rows.append(
+            measured(train.X[:n], train.y[:n], test.X[: STUDY.n_test], test.y[: STUDY.n_test], options.jobs)
+        )
         console.print(rows[-1])
     return rows
 
 
 def measured(X: Any, y: Any, X_test: Any, y_test: Any, jobs: int) -> dict[str, float]:
-    n, model = len(y), certified(jobs)
+    n, model = len(y), STUDY.certified(jobs)
     wall, spent = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -51,9 +47,9 @@ def measured(X: Any, y: Any, X_test: Any, y_test: Any, jobs: int) -> dict[str, f
     row |= {"passes": model.n_passes_, "support": model.n_support_}
     row["error"] = 1.0 - model.score(X_test, y_test)
     row["pair"], row["limit"] = pair_costs(X[: min(n, 5_000)])
-    if n <= SVC_MOST:
+    if n <= STUDY.svc_samples:
         start = time.process_time()
-        row["svc_error"] = float(np.mean(average_svc(X, y, X_test) != y_test))
+        row["svc_error"] = float(np.mean(STUDY.average_svc(X, y, X_test) != y_test))
         row["svc_processor"] = time.process_time() - start
     return row
 
@@ -64,7 +60,7 @@ def pair_costs(X: Any) -> tuple[float, float]:
     The latter computes the same tile again and again: one product per block of features, the kernels, and
     their products with ten columns, all in cache.
     """
-    computed = ComputedRows(quarters().fit(X))
+    computed = ComputedRows(STUDY.bank().fit(X))
     n = len(X)
     V, every = np.random.default_rng(0).normal(size=(n, 10)), np.arange(n)
     start = time.process_time()
@@ -91,7 +87,7 @@ def exponent(rows: list[dict[str, float]]) -> float:
 
 def table(rows: list[dict[str, float]]) -> Table:
     grown = f"; processor time grows like n^{exponent(rows):.2f}" if len(rows) > 2 else ""
-    out = Table(title=f"Fashion-MNIST, 12 kernels, p = 1.1, C = 1, within {MEMORY / 1e9:g} GB{grown}")
+    out = Table(title=f"Fashion-MNIST, 12 kernels, p = 1.1, C = 1, within {STUDY.memory / 1e9:g} GB{grown}")
     names = ("n", "test error", "gap", "row passes", "support", "processor s", "wall s", "MB")
     for name in (*names, "ns per pair", "limit ns", "SVC error", "SVC s"):
         out.add_column(name, justify="right")

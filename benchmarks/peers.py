@@ -51,12 +51,12 @@ def ask(peer: str, problem: Path, rounds: int) -> dict:
         return {"skipped": "its environment is not there; `make peers` sets it up"}
     command = [str(PYTHON), str(WORKER), peer, str(problem), str(rounds)]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
     except subprocess.TimeoutExpired:
         return {"skipped": f"not done after {TIMEOUT:g} s"}
     except subprocess.CalledProcessError as error:
         return {"skipped": (error.stderr.strip().splitlines() or ["it failed"])[-1][:80]}
-    return json.loads(answer.stdout.strip().splitlines()[-1])
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def table(rows: list[dict]) -> Table:

@@ -36,10 +36,10 @@ def run(options: argparse.Namespace, console: Console) -> list[dict[str, Any]]:
                     for _ in range(min(options.rounds, 2))
                 ]
             row["seconds"], row["cvxpy_seconds"] = (min(column) for column in zip(*times, strict=True))
-            row["relative_gap"] = found["machine"].relative_gap
+            row["relative_gap"] = found["result"].relative_gap
             row["encloses"] = bool(
-                found["machine"].dual <= found["optimum"] * (1 + 1e-6)
-                and found["optimum"] <= found["machine"].primal * (1 + 1e-6)
+                found["result"].dual <= found["optimum"] * (1 + 1e-6)
+                and found["optimum"] <= found["result"].primal * (1 + 1e-6)
             )
             rows.append(row)
             console.print(row)
@@ -71,7 +71,7 @@ def problem(n: int) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray]:
 
 
 def ours(K: np.ndarray, G: np.ndarray, y: np.ndarray, C: float, found: dict[str, Any]) -> None:
-    found["machine"] = SVMPlus(C=C).solve(np.array([K, G]), y, tol=TOL)
+    found["result"] = SVMPlus(C=C).solve(np.array([K, G]), y, tol=TOL)
 
 
 def conic(K: np.ndarray, G: np.ndarray, y: np.ndarray, C: float, found: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""From the table itself: our whole fit against scikit-learn making the same kernels and fitting one SVC."""
+"""From the table itself: our fit against scikit-learn making the same kernels and fitting one SVC."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
 from benchmarks.given import OURS, TOL
-from benchmarks.measure import peak_megabytes, seconds, turn
+from benchmarks.measure import peak_megabytes, round_order, seconds
 from benchmarks.problems import samples
 from kernelweave import KernelBank, MKLClassifier
 from kernelweave.bank.rules import WIDTHS
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace, console: Console) -> list[dict]:
         times: dict[str, float] = {}
         for round_ in range(max(1, options.rounds // 2)):
             console.log(f"raw n={N} C={C:g} round {round_ + 1}")
-            for name in turn(calls, round_):
+            for name in round_order(calls, round_):
                 times[name] = min(times.get(name, np.inf), seconds(calls[name]))
         rows += [
             {
@@ -69,7 +69,7 @@ def average_of_kernels(X: np.ndarray, y: np.ndarray, C: float) -> None:
 
 def table(rows: list[dict]) -> Table:
     out = Table(title=f"From raw X, n={N}, SimpleMKL's bank (117 kernels), relative gap {TOL:g}")
-    for column in ("method", "C", "ours", "machines", "scikit-learn", "ratio", "memory"):
+    for column in ("method", "C", "ours", "SVMs", "scikit-learn", "ratio", "memory"):
         out.add_column(column, justify="left" if column == "method" else "right")
     for row in rows:
         out.add_row(

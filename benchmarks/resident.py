@@ -7,16 +7,16 @@ from pathlib import Path
 
 
 def raised_megabytes(call: Callable[[], object]) -> float:
-    """Return how far a call raises the memory of this process above where it stands."""
-    give_back()
+    """Return how far a call raises the memory of this process above its present level."""
+    release_freed_memory()
     Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts from here
     before = _kilobytes("VmRSS")
     call()
     return (_kilobytes("VmHWM") - before) / 1e3
 
 
-def give_back() -> None:
-    """Return to the system what was freed: otherwise a call that reuses it seems to take nothing."""
+def release_freed_memory() -> None:
+    """Return freed memory to the system: a call that reuses it would seem to take none."""
     with contextlib.suppress(OSError, AttributeError):  # other systems have no such call
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 

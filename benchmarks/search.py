@@ -1,6 +1,6 @@
 """A search against GridSearchCV, and a path against fits from scratch.
 
-Both contestants see the same table, bank, folds and tolerance; everything from the table on is timed.
+Both sides have the same table, bank, folds and tolerance; everything from the table on is timed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def data(n_samples: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(n_samples: int, widths: int, rounds: int, console: Console) -> dict[str, float]:
-    """Time every contestant in turn, several rounds; keep the fastest time of each."""
+    """Time every call in turn, several rounds; keep the fastest time of each."""
     X, y = data(n_samples)
     bank = KernelBank.per_view([Gaussian(scale=s) for s in np.geomspace(1 / 32, 4.0, widths)], views=VIEWS)
     n_kernels = widths * len(VIEWS)
@@ -65,7 +65,7 @@ def measure(n_samples: int, widths: int, rounds: int, console: Console) -> dict[
         fits = [model.set_params(geometry__theta=theta).fit(X, y).n_iter_ for theta in thetas]
         found["cold_machines"] = sum(fits)
 
-    contestants: dict[str, Callable[[], None]] = {
+    calls: dict[str, Callable[[], None]] = {
         "search": search,
         "exhaustive": exhaustive,
         "path": along,
@@ -73,7 +73,7 @@ def measure(n_samples: int, widths: int, rounds: int, console: Console) -> dict[
     }
     times: dict[str, float] = {}
     for round_ in range(rounds):
-        for name, run in contestants.items():
+        for name, run in calls.items():
             console.log(f"n={n_samples} M={n_kernels} round {round_ + 1}: {name}")
             with threadpool_limits(1):
                 start = time.perf_counter()
@@ -109,8 +109,8 @@ def table(rows: list[dict[str, float]]) -> Table:
             f"{row['search_seconds']:.2f} s",
             f"{row['exhaustive_seconds']:.2f} s",
             f"1/{1.0 / row['search_to_exhaustive']:.1f}",
-            f"{row['path_seconds']:.2f} s, {row['path_machines']} machines",
-            f"{row['cold_seconds']:.2f} s, {row['cold_machines']} machines",
+            f"{row['path_seconds']:.2f} s, {row['path_machines']} SVMs",
+            f"{row['cold_seconds']:.2f} s, {row['cold_machines']} SVMs",
             f"{row['path_to_one_fit']:.1f}",
         )
     return out

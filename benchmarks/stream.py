@@ -21,19 +21,19 @@ def run(options: Any, console: Any) -> list[dict[str, float]]:  # noqa: ARG001
     model = ObscureClassifier(
         KernelBank.per_view([Gaussian()], views=VIEWS), p=1.5, features=RandomFourier(20), random_state=0
     )
-    X_test, y_test = next(made(seed=1, rows=BATCH))
-    rows, start, seen = [], time.process_time(), 0
-    for X, y in made(seed=0, rows=ROWS):
+    X_test, y_test = next(batches(seed=1, rows=BATCH))
+    rows, start, count = [], time.process_time(), 0
+    for X, y in batches(seed=0, rows=ROWS):
         model.partial_fit(X, y, classes=range(3))
-        seen += len(y)
-        if seen in (ROWS // 100, ROWS // 10, ROWS):
+        count += len(y)
+        if count in (ROWS // 100, ROWS // 10, ROWS):
             spent = time.process_time() - start
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             rows.append(
                 {
-                    "rows": seen,
+                    "rows": count,
                     "seconds": spent,
-                    "microseconds": 1e6 * spent / seen,
+                    "microseconds": 1e6 * spent / count,
                     "peak": peak,
                     "error": 1.0 - model.score(X_test, y_test),
                 }
@@ -41,7 +41,7 @@ def run(options: Any, console: Any) -> list[dict[str, float]]:  # noqa: ARG001
     return rows
 
 
-def made(seed: int, rows: int) -> Iterator[tuple[Any, Any]]:
+def batches(seed: int, rows: int) -> Iterator[tuple[Any, Any]]:
     """Yield batches of three classes on rings in one view, shifted in the other."""
     rng = np.random.default_rng(seed)
     for _ in range(0, rows, BATCH):

@@ -19,8 +19,8 @@ GRAM = 8.0 * N * N / 1e6
 def run(options: argparse.Namespace, console: Console) -> list[dict]:  # noqa: ARG001 - one thread, one run
     X, truth = make_classification(N, D, n_informative=20, n_clusters_per_class=1, random_state=0)
     y = np.full(N, -1)
-    told = np.concatenate([np.flatnonzero(truth == c)[: LABELS // 2] for c in (0, 1)])
-    y[told] = truth[told]
+    labelled = np.concatenate([np.flatnonzero(truth == c)[: LABELS // 2] for c in (0, 1)])
+    y[labelled] = truth[labelled]
     bank = KernelBank.distances(scales=(1.0,))
     supervised = seconds(lambda: MKLClassifier(bank).fit(X, truth))
     rows = []
@@ -53,7 +53,7 @@ def table(rows: list[dict]) -> Table:
         "to MKL with all labels",
         "peak memory",
         "candidates",
-        "machines",
+        "SVMs",
         "gap",
     ):
         out.add_column(column, justify="left" if column == "method" else "right")

@@ -24,8 +24,8 @@ from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex, Uniform
 from kernelweave.kernels import Gaussian
 from kernelweave.learners import Hinge
-from kernelweave.report import Contest, write_report
-from kernelweave.report.writing import require_installed
+from kernelweave.report import MethodScores, write_report
+from kernelweave.report.writer import require_installed
 
 # The thirty columns are ten measurements of cell nuclei, each as mean, standard error and worst value.
 VIEWS = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
@@ -65,16 +65,16 @@ def run(n_splits: int, console: Console | None = None, report: Path | None = Non
     last = chosen[-1]
     console.print(
         f"All data: objective in [{last.certificate_.lower:.4f}, {last.certificate_.upper:.4f}], "
-        f"relative duality gap {last.duality_gap_:.1e}, {last.n_iter_} machines solved."
+        f"relative duality gap {last.duality_gap_:.1e}, {last.n_iter_} SVMs solved."
     )
     if report is not None:
         how = f"{n_splits} random 70/30 splits, C chosen by 3-fold cross-validation inside"
-        contest = Contest({name: s.accuracy.tolist() for name, s in found.items()}, 0.3, how, OURS)
-        _write(chosen, X, y, report, contest, console)
+        comparison = MethodScores({name: s.accuracy.tolist() for name, s in found.items()}, 0.3, how, OURS)
+        _write(chosen, X, y, report, comparison, console)
     return found
 
 
-def _write(model: Any, X: Any, y: Any, report: Path, contest: Contest, console: Console) -> None:
+def _write(model: Any, X: Any, y: Any, report: Path, comparison: MethodScores, console: Console) -> None:
     columns = load_breast_cancer().feature_names
     views = {f"View {name}": ", ".join(columns[part]) for name, part in VIEWS.items()}
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -93,7 +93,7 @@ def _write(model: Any, X: Any, y: Any, report: Path, contest: Contest, console: 
             ],
             title="Breast cancer: three views of cell nuclei",
             data={"Source": "sklearn.datasets.load_breast_cancer", **views},
-            contest=contest,
+            comparison=comparison,
             begin=begin,
         )
     console.print(f"Report: {place.resolve()}", soft_wrap=True, markup=False)

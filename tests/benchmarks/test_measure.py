@@ -1,12 +1,12 @@
-"""Contestants take turns."""
+"""Calls take turns, and memory is measured from the present level."""
 
 import numpy as np
-from benchmarks.measure import raised_megabytes, turn
+from benchmarks.measure import raised_megabytes, round_order
 
 
-def test_nobody_always_follows_the_same():
-    contestants = dict.fromkeys("abc", lambda: None)
-    assert [turn(contestants, number) for number in range(3)] == [list("abc"), list("cba"), list("abc")]
+def test_no_call_always_follows_the_same():
+    calls = dict.fromkeys("abc", lambda: None)
+    assert [round_order(calls, number) for number in range(3)] == [list("abc"), list("cba"), list("abc")]
 
 
 def test_memory_that_was_freed_before_counts_again():

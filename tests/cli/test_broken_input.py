@@ -1,4 +1,4 @@
-"""Every mistake of the user's gives one sentence and exit code 2, and leaves no file behind."""
+"""Every mistake of the user gives one sentence and exit code 2, and leaves no file behind."""
 
 import json
 import os
@@ -179,8 +179,8 @@ def test_a_folder_that_may_not_be_written_to_is_one_sentence(fitted, monkeypatch
     for model in ("new.kw", "m.kw"):
         sentence = f"{fitted / model} cannot be written: Permission denied."
         is_one_sentence(run("fit", *words, "--model", fitted / model), sentence)
-    said = run("predict", fitted / "m.kw", fitted / "t.csv", "--out", fitted / "p.csv")
-    is_one_sentence(said, f"{fitted / 'p.csv'} cannot be written: Permission denied.")
+    done = run("predict", fitted / "m.kw", fitted / "t.csv", "--out", fitted / "p.csv")
+    is_one_sentence(done, f"{fitted / 'p.csv'} cannot be written: Permission denied.")
     assert {p.name: p.read_bytes() for p in fitted.iterdir()} == before
 
 

@@ -14,7 +14,7 @@ from tests.cli.typed import frame, run
 
 from kernelweave import KernelBank, MKLClassifier, presets
 from kernelweave.cli.commands import Request, prepare
-from kernelweave.cli.compare import Contest, candidates
+from kernelweave.cli.compare import ComparisonResult, candidates
 from kernelweave.evaluation import paired
 from kernelweave.kernels import Gaussian
 
@@ -32,10 +32,10 @@ def test_scores_are_those_of_cross_validation_and_differences_are_paired(file):
     words = ["--target", "label", *VIEWS, "--method", "simple_mkl", "--folds", "3", "--json"]
     done = run("compare", file, *words)
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert list(told["scores"]) == ["most frequent class", *BASELINES, "simple_mkl"]
-    assert list(told["differences"]) == ["simple_mkl"]
-    assert list(told["differences"]["simple_mkl"]) == BASELINES
+    summary = json.loads(done.stdout)
+    assert list(summary["scores"]) == ["most frequent class", *BASELINES, "simple_mkl"]
+    assert list(summary["differences"]) == ["simple_mkl"]
+    assert list(summary["differences"]["simple_mkl"]) == BASELINES
 
     table = frame(80)
     X, y = table[["a1", "a2", "b1", "b2", "b3"]], table["label"]
@@ -48,17 +48,18 @@ def test_scores_are_those_of_cross_validation_and_differences_are_paired(file):
         ("concatenation", presets.average_kernel(KernelBank.per_view([Gaussian()]))),
     ):
         expected = cross_val_score(make_pipeline(StandardScaler(), model), X, y, cv=cv)
-        np.testing.assert_allclose(told["scores"][name], expected)
-    found = paired(told["scores"]["simple_mkl"], told["scores"]["best single kernel"], test_share=1 / 3)
-    said = told["differences"]["simple_mkl"]["best single kernel"]
-    assert said["difference"] == pytest.approx(found.difference)
-    assert said["interval"] == pytest.approx(list(found.interval))
+        np.testing.assert_allclose(summary["scores"][name], expected)
+    found = paired(summary["scores"]["simple_mkl"], summary["scores"]["best single kernel"], test_share=1 / 3)
+    shown = summary["differences"]["simple_mkl"]["best single kernel"]
+    assert shown["difference"] == pytest.approx(found.difference)
+    assert shown["interval"] == pytest.approx(list(found.interval))
 
 
 def test_the_best_single_kernel_is_looked_for_among_all_of_the_bank(file):
-    X, _, told = prepare(Request([str(file)], "label", VIEWS[1::2], bank="distances"))
-    count = len(told["bank"].fit(X))
-    search = candidates(Request([str(file)], "label"), X, told, ["simple_mkl"])["best single kernel"]
+    request = Request([str(file)], "label", VIEWS[1::2], bank="distances")
+    prepared = prepare(request)
+    X, count = prepared.X, len(prepared.bank.fit(prepared.X))
+    search = candidates(request, prepared, ["simple_mkl"])["best single kernel"]
     assert search.cv == 3
     (banks,) = search.param_grid.values()
     assert len(banks) == count > 8
@@ -75,16 +76,16 @@ def test_the_table_shows_every_method_and_numbers_can_be_compared_too(file):
     assert "mean of the target" in output
 
 
-def test_a_vote_of_the_majority_is_seen_to_be_one(tmp_path):
+def test_predicting_the_majority_scores_what_the_majority_scores(tmp_path):
     rng = np.random.default_rng(0)
     table = frame(30).assign(**{name: rng.normal(size=30) for name in ("a1", "a2", "b1")})
     table["label"] = ["rare"] * 5 + ["usual"] * 25
     table.to_csv(tmp_path / "t.csv", index=False)
     words = ["--target", "label", "--view", "v=a1,a2,b1", "--cost", "0.001"]
     done = run("compare", tmp_path / "t.csv", *words, "--json")
-    told = json.loads(done.stdout, parse_constant=pytest.fail)
-    assert told["scores"]["simple_mkl"] == told["scores"]["most frequent class"]
-    assert told["differences"]["simple_mkl"]["average kernel"] == {
+    summary = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert summary["scores"]["simple_mkl"] == summary["scores"]["most frequent class"]
+    assert summary["differences"]["simple_mkl"]["average kernel"] == {
         "difference": 0.0,
         "interval": None,
         "p_value": None,
@@ -94,11 +95,11 @@ def test_a_vote_of_the_majority_is_seen_to_be_one(tmp_path):
     assert "Note: – is no interval" in output
 
 
-def test_many_intervals_are_said_to_be_each_for_itself():
+def test_many_intervals_come_with_a_caution():
     scores = {name: [0.5, 0.6, 0.5 + 0.1 * k] for k, name in enumerate([*BASELINES, *"wxyz"])}
-    for names, said in ((scores, True), ([*BASELINES, *"xyz"], False)):
-        contest = Contest([], 3, {name: scores[name] for name in names})
-        assert any("12 intervals is for itself" in note for note in contest.told()["notes"]) == said
+    for names, is_noted in ((scores, True), ([*BASELINES, *"xyz"], False)):
+        notes = ComparisonResult([], 3, {name: scores[name] for name in names}).summary()["notes"]
+        assert any("12 intervals is for itself" in note for note in notes) == is_noted
 
 
 def test_ctrl_c_shows_what_was_finished(file, monkeypatch):
@@ -109,7 +110,7 @@ def test_ctrl_c_shows_what_was_finished(file, monkeypatch):
         fits.append(self)
         done = fit(self, *args)
         if str(self.geometry) == "Simplex()":
-            try:  # a fit that takes the interrupt for its own end
+            try:  # a fit that catches the interrupt and stops early
                 os.kill(os.getpid(), signal.SIGINT)
             except KeyboardInterrupt:
                 return done

@@ -13,7 +13,8 @@ from tests.cli.typed import frame, run
 
 import kernelweave
 from kernelweave import KernelBank, MKLRegressor, Views, presets
-from kernelweave.cli import METHODS, methods, work
+from kernelweave.cli import commands, methods
+from kernelweave.cli.app import METHODS
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners import Square
 from kernelweave.solvers.problem import Walk
@@ -69,9 +70,9 @@ def test_three_npz_views_are_joined_by_id_whatever_their_order(tmp_path):
         np.savez(files[-1], id=order, values=values[order], **extra)
     done = run("fit", *files, "--target", "label", "--bank", "linear", "--model", tmp_path / "m.kw", "--json")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert list(told["views"]) == ["rna", "mri", "gait"]
-    assert told["rows"] == 50
+    summary = json.loads(done.stdout)
+    assert list(summary["views"]) == ["rna", "mri", "gait"]
+    assert summary["rows"] == 50
     done = run("predict", tmp_path / "m.kw", *files)
     rows = pd.read_csv(StringIO(done.stdout)).set_index("id")
 
@@ -80,7 +81,7 @@ def test_three_npz_views_are_joined_by_id_whatever_their_order(tmp_path):
     model = presets.simple_mkl(KernelBank.per_view([Linear()])).fit(views, y[order])
     assert rows.index.tolist() == order.tolist()
     assert rows["prediction"].tolist() == model.predict(views).tolist()
-    # Standardised twice, columns differ in their last digits, and machines by what the tolerance allows.
+    # Standardised twice, columns differ in their last digits, and solutions by what the tolerance allows.
     np.testing.assert_allclose(rows["decision"], model.decision_function(views), rtol=0, atol=2e-3)
 
 
@@ -90,10 +91,10 @@ def test_rows_without_a_partner_are_left_out_and_counted(tmp_path):
     table[["key", "b1", "b2"]].iloc[10:].to_csv(tmp_path / "two.csv", index=False)
     words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw", "--json"]
     done = run("fit", tmp_path / "one.csv", f"b={tmp_path / 'two.csv'}", *words)
-    told = json.loads(done.stdout)
-    assert told["rows"] == 30
-    assert told["views"] == {"one": ["one:a1"], "b": ["b:b1", "b:b2"]}
-    assert any("10 rows of one have no partner" in note for note in told["notes"])
+    summary = json.loads(done.stdout)
+    assert summary["rows"] == 30
+    assert summary["views"] == {"one": ["one:a1"], "b": ["b:b1", "b:b2"]}
+    assert any("10 rows of one have no partner" in note for note in summary["notes"])
 
 
 def test_three_classes_and_numbers_go_round(tmp_path):
@@ -134,12 +135,12 @@ def test_inspect_shows_columns_weights_and_versions(tmp_path):
 def test_without_views_numbers_are_used_and_ids_and_text_are_not(tmp_path):
     frame().assign(ID=range(60), word="w").to_csv(tmp_path / "t.csv", index=False)
     words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw", "--json"]
-    told = json.loads(run("fit", tmp_path / "t.csv", *words).stdout)
-    assert told["views"] == {"all": ["a1", "a2", "b1", "b2", "b3"]}
-    assert told["left_out"] == {"ID": "looks like an id", "word": "not a number"}
+    summary = json.loads(run("fit", tmp_path / "t.csv", *words).stdout)
+    assert summary["views"] == {"all": ["a1", "a2", "b1", "b2", "b3"]}
+    assert summary["left_out"] == {"ID": "looks like an id", "word": "not a number"}
 
 
-def test_a_missing_id_is_said_and_rows_are_numbered(tmp_path):
+def test_a_missing_id_is_noted_and_rows_are_numbered(tmp_path):
     frame().to_csv(tmp_path / "t.csv", index=False)
     frame().drop(columns=["key", "label"]).to_csv(tmp_path / "new.csv", index=False)
     run("fit", tmp_path / "t.csv", "--target", "label", "--id", "key", *VIEWS, "--model", tmp_path / "m.kw")
@@ -149,11 +150,11 @@ def test_a_missing_id_is_said_and_rows_are_numbered(tmp_path):
     assert done.stdout.startswith("prediction,decision\n")
 
 
-@pytest.mark.parametrize("method", methods.names("classification"))
+@pytest.mark.parametrize("method", methods.method_names("classification"))
 @pytest.mark.filterwarnings("ignore")
 def test_every_method_can_be_fitted(method):
     table = frame(24)
-    model = methods.make(method, methods.make_bank("linear", {"v": [0, 1, 2]}), "classification", None)
+    model = methods.make_model(method, methods.make_bank("linear", {"v": [0, 1, 2]}), "classification", None)
     assert (
         model.fit(table[["a1", "a2", "b1"]], table["label"]).score(table[["a1", "a2", "b1"]], table["label"])
         > 0.4
@@ -171,18 +172,18 @@ def test_every_preset_for_tables_is_a_method():
         "itml_plus_thesis",
         "itml_s",
     }
-    assert set(presets.__all__) - others == set(methods.names("classification"))
+    assert set(presets.__all__) - others == set(methods.method_names("classification"))
 
 
 def test_the_help_names_every_method():
-    assert set(METHODS.split(", ")) == set(methods.names("classification"))
+    assert set(METHODS.split(", ")) == set(methods.method_names("classification"))
 
 
 @pytest.mark.parametrize("target", ["label", "b3"])
 def test_the_bar_of_a_fit_is_not_saved_with_the_model(target, tmp_path):
     frame().to_csv(tmp_path / "t.csv", index=False)
-    request = work.Request([str(tmp_path / "t.csv")], target, ["v=a1,a2"], bank="linear", verbose=1)
-    _, fitted = work.fit(request, tmp_path / "m.kw")
+    request = commands.Request([str(tmp_path / "t.csv")], target, ["v=a1,a2"], bank="linear", verbose=1)
+    _, fitted = commands.fit(request, tmp_path / "m.kw")
     assert fitted.model[-1].verbose == 0
     assert kernelweave.load(tmp_path / "m.kw")[-1].verbose == 0
 
@@ -203,9 +204,9 @@ def test_ctrl_c_while_solving_keeps_the_best_weights_and_says_their_gap(tmp_path
     assert done.exit_code == 130, done.output
     assert "m.kw holds the best weights so far" in done.stderr
     assert "r.html is not written" in done.stderr
-    told = json.loads(done.stdout)
-    assert told["stopped"]
-    (note,) = told["notes"]
+    summary = json.loads(done.stdout)
+    assert summary["stopped"]
+    (note,) = summary["notes"]
     assert "Stopped at a relative duality gap" in note
     assert "interrupt" in note
     kept = (tmp_path / "m.kw").read_bytes()
@@ -253,7 +254,7 @@ def test_files_to_read_are_never_written_over(tmp_path):
     assert (folder / "t.csv").read_bytes() == before
 
 
-def test_other_files_are_not_taken_for_old_answers(tmp_path):
+def test_other_files_are_not_replaced_by_a_model_or_by_predictions(tmp_path):
     frame().to_csv(tmp_path / "t.csv", index=False)
     np.savez(tmp_path / "arrays.kw", a=np.eye(2))  # an archive, but not a model
     (tmp_path / "letter.csv").write_text("Dear reader,")
@@ -271,16 +272,16 @@ def test_other_files_are_not_taken_for_old_answers(tmp_path):
     assert (tmp_path / "letter.csv").read_text() == "Dear reader,"
 
 
-def test_ids_are_not_learnt_from_and_shared_ones_are_said(tmp_path):
+def test_ids_are_not_learnt_from_and_shared_ones_are_noted(tmp_path):
     people = frame().assign(patient_id=np.arange(60) // 3, index=range(60), grid=range(60))
     people.to_csv(tmp_path / "t.csv", index=False)
     words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw", "--json"]
-    told = json.loads(run("fit", tmp_path / "t.csv", *words).stdout)
-    assert told["left_out"] == {"patient_id": "looks like an id", "index": "looks like an id"}
-    assert "grid" in told["views"]["all"]
-    assert [note for note in told["notes"] if "'patient_id'" in note and "too good" in note]
-    told = json.loads(run("fit", tmp_path / "t.csv", *words, "--view", "a=patient_id,a1").stdout)
-    assert told["views"] == {"a": ["patient_id", "a1"]}
+    summary = json.loads(run("fit", tmp_path / "t.csv", *words).stdout)
+    assert summary["left_out"] == {"patient_id": "looks like an id", "index": "looks like an id"}
+    assert "grid" in summary["views"]["all"]
+    assert [note for note in summary["notes"] if "'patient_id'" in note and "too good" in note]
+    summary = json.loads(run("fit", tmp_path / "t.csv", *words, "--view", "a=patient_id,a1").stdout)
+    assert summary["views"] == {"a": ["patient_id", "a1"]}
 
 
 def test_probabilities_are_learnt_when_asked_for(tmp_path):

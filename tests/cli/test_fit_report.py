@@ -21,7 +21,7 @@ def words(tmp_path):
     return ["fit", tmp_path / "t.csv", "--target", "label", "--id", "key", *views, *out]
 
 
-def test_the_page_tells_of_the_files_the_columns_and_the_rows(words, tmp_path):
+def test_the_page_names_the_files_the_columns_and_the_rows(words, tmp_path):
     done = run(*words)
     assert done.exit_code == 0, done.output
     assert "Model written to" in done.output
@@ -40,7 +40,7 @@ def test_ctrl_c_during_the_report_keeps_the_model_and_says_so(words, tmp_path, m
         fits.append(self)
         done = fit(self, *args)
         if len(fits) == 3:
-            try:  # a fit that takes the interrupt for its own end
+            try:  # a fit that catches the interrupt and stops early
                 os.kill(os.getpid(), signal.SIGINT)
             except KeyboardInterrupt:
                 return done

@@ -58,14 +58,14 @@ def test_an_array_beside_the_tables_of_a_file_is_a_view_of_one_column(tmp_path):
     np.savez(tmp_path / "rna.npz", id=np.arange(50), Z=Z, label=y)
     files = [tmp_path / "mri.npz", tmp_path / "rna.npz"]
     done = run("fit", *files, "--target", "label", "--model", tmp_path / "m.kw", "--json")
-    told = json.loads(done.stdout)
-    assert {name: len(columns) for name, columns in told["views"].items()} == {
+    summary = json.loads(done.stdout)
+    assert {name: len(columns) for name, columns in summary["views"].items()} == {
         "mri": 3,
         "mri.age": 1,
         "rna": 2,
     }
-    assert told["views"]["mri.age"] == ["mri:age"]
-    assert told["left_out"] == {"mri:site": "not a number"}
+    assert summary["views"]["mri.age"] == ["mri:age"]
+    assert summary["left_out"] == {"mri:site": "not a number"}
     assert run("predict", tmp_path / "m.kw", *files).exit_code == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from tests.cli.typed import frame, run
 
-from kernelweave.cli import waiting
+from kernelweave.cli import progress
 from kernelweave.estimators.progress import gap_bars
 
 pytest.importorskip("skops")
@@ -25,8 +25,8 @@ def test_brackets_and_colons_in_names_are_printed_as_they_are(tmp_path):
 
 
 def test_bars_take_any_name(monkeypatch):
-    monkeypatch.setattr(waiting, "Console", lambda **_: Console(file=io.StringIO(), force_terminal=True))
-    with waiting.fits_bar(True) as begin:
+    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=io.StringIO(), force_terminal=True))
+    with progress.fits_bar(True) as begin:
         begin(1)("without [/b]")
     monkeypatch.setattr("rich._console", Console(file=io.StringIO(), force_terminal=True))
     with gap_bars(1) as bar:

@@ -23,7 +23,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 class Browser:
-    """One page, and all it said: answers by number, events by name."""
+    """One page, its replies to commands by number, and its events by name."""
 
     def __init__(self, send, receive):
         self.send_to, self.receive_from = send, receive
@@ -77,9 +77,9 @@ class Browser:
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
-    def said(self, method):
+    def events_named(self, method):
         """Return the parameters of all events of a name so far."""
-        self.run("1")  # whatever the page did before has been told by now
+        self.run("1")  # events of whatever the page did before have arrived by now
         return [e["params"] for e in self.events if e.get("method") == method]
 
 

@@ -36,8 +36,8 @@ def test_ctrl_c_while_the_report_is_made_keeps_the_model(tmp_path):
         time.sleep(0.05)
     time.sleep(0.5)  # the report has begun, and takes seconds
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 130, said
-    assert said.strip() == "kernelweave: stopped; m.kw is written, r.html is not."
+    _, errors = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 130, errors
+    assert errors.strip() == "kernelweave: stopped; m.kw is written, r.html is not."
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.kw", "t.csv"]
     assert kernelweave.load(tmp_path / "m.kw")[-1].kernel_weights_.shape == (6,)

@@ -45,10 +45,10 @@ def page(browser, plain):
 
 def is_quiet(page, url):
     """No error, no message, no request but for the file itself."""
-    assert page.said("Runtime.exceptionThrown") == []
-    assert page.said("Runtime.consoleAPICalled") == []
-    assert page.said("Log.entryAdded") == []
-    requests = {event["request"]["url"] for event in page.said("Network.requestWillBeSent")}
+    assert page.events_named("Runtime.exceptionThrown") == []
+    assert page.events_named("Runtime.consoleAPICalled") == []
+    assert page.events_named("Log.entryAdded") == []
+    requests = {event["request"]["url"] for event in page.events_named("Network.requestWillBeSent")}
     assert {address for address in requests if not address.startswith("data:")} == {url}
 
 
@@ -59,7 +59,7 @@ def state(page):
         const values = [...document.querySelectorAll("#path .value")].map(value => value.textContent);
         const slider = document.getElementById("slider");
         const line = document.getElementById("path-here").getBoundingClientRect();
-        return {bars, values, told: document.getElementById("reading").textContent, x: line.x,
+        return {bars, values, shown: document.getElementById("reading").textContent, x: line.x,
                 spoken: slider.getAttribute("aria-valuetext"), place: Number(slider.value)};
         })()"""
     )
@@ -75,8 +75,8 @@ def test_the_slider_moves_weights_line_and_words_by_keyboard(page, plain):
     assert after["values"] == ["0.250"] * 4
     assert after["bars"] == [f"{width}%" for width in steps["steps"][0]["widths"]]
     assert after["values"] != before["values"]
-    assert after["told"].startswith("θ = 0.25: held-out accuracy")
-    assert after["spoken"] == after["told"]
+    assert after["shown"].startswith("θ = 0.25: held-out accuracy")
+    assert after["spoken"] == after["shown"]
     assert after["x"] < before["x"] - 50
     page.press("ArrowRight", 39)
     assert state(page)["place"] == 1
@@ -144,7 +144,7 @@ def test_nothing_is_wider_than_a_phone(page):
 
 
 @pytest.mark.parametrize("width", [700, 1000])
-def test_the_table_of_scores_is_whole_on_a_small_screen(page, width):
+def test_the_table_of_scores_fits_on_a_small_screen(page, width):
     size = {"width": width, "height": 740, "deviceScaleFactor": 1, "mobile": False}
     page.call("Emulation.setDeviceMetricsOverride", **size)
     try:

@@ -7,10 +7,9 @@ import pytest
 from tests.experiments.toy import toy
 from typer.testing import CliRunner
 
-import kernelweave.experiments.command as command
-import kernelweave.experiments.registry as registry
 from kernelweave.cli import app
-from kernelweave.experiments import Store
+from kernelweave.experiments import Store, command, experiments, render, study
+from kernelweave.experiments.render import results_page
 
 
 def call(*words):
@@ -21,15 +20,15 @@ def call(*words):
 def only_toy(tmp_path, monkeypatch):
     (tmp_path / "marks").mkdir()
     chosen = {"toy": toy(tmp_path / "marks")}
-    monkeypatch.setattr(registry, "experiments", lambda: chosen)
-    monkeypatch.setattr(command, "experiments", lambda: chosen)
+    for module in (study, command, render):
+        monkeypatch.setattr(module, "experiments", lambda: chosen)
     return tmp_path
 
 
 def test_without_an_id_all_are_listed():
     done = call("reproduce")
     assert done.exit_code == 0
-    assert all(name in done.output for name in registry.experiments())
+    assert all(name in done.output for name in experiments())
 
 
 def test_mistakes_get_one_sentence(tmp_path):
@@ -94,7 +93,7 @@ def test_the_results_page_is_what_the_records_say(tmp_path):
     store = Store(tmp_path / "s.sqlite")
     for file in sorted((docs / "records").glob("*.jsonl")):
         store.restore(file.read_text(encoding="utf-8").splitlines())
-    assert command.page(store, tmp_path) == (docs / "results.md").read_text(encoding="utf-8")
+    assert results_page(store, tmp_path) == (docs / "results.md").read_text(encoding="utf-8")
 
 
 def test_what_is_begun_is_named_and_not_shown(only_toy):

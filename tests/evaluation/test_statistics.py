@@ -79,7 +79,7 @@ def test_overlapping_splits_widen_the_interval(rng):
         ([1.0, 1.0, 1.0], [2.0, 2.0, 2.0], 0.0),
     ],
 )
-def test_differences_without_spread_tell_nothing_of_their_error(first, second, wins):
+def test_differences_without_spread_have_no_known_error(first, second, wins):
     found = paired(first, second, test_share=0.5)
     assert found.difference == pytest.approx(first[0] - second[0])
     assert not found.is_known

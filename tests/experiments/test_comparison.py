@@ -6,7 +6,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 from kernelweave.bank import KernelBank
-from kernelweave.experiments import Comparison, Method, Sample
+from kernelweave.experiments import Comparison, DatasetSample, Method
 from kernelweave.geometry import BoxSimplex, Simplex, Uniform
 from kernelweave.kernels import Gaussian
 
@@ -25,7 +25,7 @@ def folder(tmp_path):
 def comparison(**options):
     return Comparison(
         name="test",
-        samples=(Sample("heart", 120),),
+        samples=(DatasetSample("heart", 120),),
         methods={
             "average": Method(Uniform()),
             "box": Method(BoxSimplex(nu=1.0), "nu", (0.0, 0.5, 1.0)),
@@ -44,7 +44,7 @@ def cell(method, split=0, noise=0.0):
 
 
 @pytest.mark.parametrize("shift", [0.0, 500.0], ids=["as drawn", "test rows far away"])
-def test_the_average_is_scikit_learns_machine_on_the_mean_kernel(folder, monkeypatch, shift):
+def test_the_average_is_scikit_learns_svm_on_the_mean_kernel(folder, monkeypatch, shift):
     study = comparison()
     X, y, train, test = study._split(cell("average"), folder)
     X[test, :6] += shift  # of which nothing may leak into what is learnt

@@ -5,8 +5,7 @@ import pytest
 from tests.datasets.data import FOLDER, load_or_skip
 
 from kernelweave.datasets import overlapping_gaussians
-from kernelweave.experiments.papers.fisher_noise import Noise, kernels
-from kernelweave.experiments.papers.fisher_simulation import Rounds, Simulation
+from kernelweave.experiments.papers.fisher import NoiseStudy, RoundsStudy, SimulationStudy
 from kernelweave.experiments.views import Weights
 
 
@@ -34,11 +33,11 @@ def test_equal_weights_are_the_discriminant_of_the_average_kernel():
     K = np.mean([gaussians(drawn.X[v], drawn.X[v]) for v in names], axis=0)
     crossed = np.mean([gaussians(new[v], drawn.X[v]) for v in names], axis=0)
     expected = plain_error(K, crossed, drawn.y, drawn.extra["y_test"], 1e-4)
-    assert Simulation().measure(cell, None)["error"] == pytest.approx(expected, abs=1e-12)
+    assert SimulationStudy().measure(cell, None)["error"] == pytest.approx(expected, abs=1e-12)
 
 
 def test_with_many_kernels_l2_errs_less_than_l1():
-    study = Simulation()
+    study = SimulationStudy()
     errors = {
         method: np.mean(
             [study.measure({"kernels": 40, "split": s, "method": method}, None)["error"] for s in range(3)]
@@ -49,27 +48,19 @@ def test_with_many_kernels_l2_errs_less_than_l1():
 
 
 def test_column_generation_takes_few_rounds_for_l2_and_many_for_l1():
-    measure = Rounds().measure
-    machines = {
+    measure = RoundsStudy().measure
+    solves = {
         norm: measure({"kernels": 10, "split": 0, "method": f"{norm}, column generation"}, None)["machines"]
         for norm in ("l1", "l2")
     }
-    assert machines["l2"] <= 5
-    assert machines["l1"] >= 20
-
-
-def test_cells_of_a_quick_run_are_cells_of_the_full_one():
-    for study in (Simulation(), Rounds(), Noise()):
-        full = [tuple(sorted(cell.items())) for cell in study.cells(False)]
-        assert {tuple(sorted(cell.items())) for cell in study.cells(True)} <= set(full)
-        assert len(set(full)) == len(full)
+    assert solves["l2"] <= 5
+    assert solves["l1"] >= 20
 
 
 def test_noise_levels_are_nested_and_random_kernels_know_nothing():
     load_or_skip("mfeat")
-    folder = FOLDER
-    few, _, y, _ = kernels({"informative": 3, "split": 0}, folder)
-    more, crossed, again, _ = kernels({"informative": 6, "split": 0}, folder)
+    few, _, y, _ = NoiseStudy().kernels({"informative": 3, "split": 0}, FOLDER)
+    more, crossed, again, _ = NoiseStudy().kernels({"informative": 6, "split": 0}, FOLDER)
     assert len(few) == len(more) == len(crossed) == 30
     np.testing.assert_array_equal(y, again)
     for m in range(3):
@@ -77,7 +68,7 @@ def test_noise_levels_are_nested_and_random_kernels_know_nothing():
     np.testing.assert_array_equal(few[6], more[6])
     np.testing.assert_allclose([np.trace(K) for K in more], 1.0)
     assert crossed[0].shape == (1000, 200)
-    nothing = Noise().measure({"informative": 0, "split": 0, "method": "l2"}, folder)
+    nothing = NoiseStudy().measure({"informative": 0, "split": 0, "method": "l2"}, FOLDER)
     assert nothing["map"] < 0.2
     assert nothing["share_of_random"] == pytest.approx(1.0)
 
@@ -89,8 +80,8 @@ def test_weights_are_shown_kernel_by_kernel(tmp_path):
         {"kernels": 2, "split": 1, "method": "l1"},
     ]
     view = Weights("kernels", (2, 9), ("l1", "l2"), "number of kernels")
-    (grid,) = view.tables(records)
-    assert grid.rows == (("2", "l1", "1", "0.00 1.00"), ("2", "l2", "2", "0.50 1.00"))
+    (table,) = view.tables(records)
+    assert table.rows == (("2", "l1", "1", "0.00 1.00"), ("2", "l2", "2", "0.50 1.00"))
     assert view.draw(records, tmp_path / "weights.svg")
     assert (tmp_path / "weights.svg").stat().st_size > 1000
     assert not view.draw([], tmp_path / "nothing.svg")

@@ -9,12 +9,25 @@ from tests.datasets.data import FOLDER, load_or_skip
 from kernelweave.datasets import Dataset
 from kernelweave.datasets.fashion_mnist import fashion_mnist
 from kernelweave.errors import DataError
-from kernelweave.experiments.papers import obscure_size
-from kernelweave.experiments.papers.obscure import MACHINES, STAGES, Epochs, Multiclass
-from kernelweave.experiments.papers.obscure_digits import TASKS, Digits
-from kernelweave.experiments.papers.obscure_size import METHODS, SIZES, SVC_MOST, Sizes
+from kernelweave.experiments.papers import obscure
+from kernelweave.experiments.papers.obscure import (
+    CLASSIFIERS,
+    DIGIT_TASKS,
+    SIZE_METHODS,
+    SIZES,
+    STAGES,
+    DigitsStudy,
+    EpochsStudy,
+    MulticlassStudy,
+    SizesStudy,
+)
 
-STUDIES = {Epochs(): STAGES, Multiclass(): MACHINES, Digits(): MACHINES, Sizes(): METHODS}
+STUDIES = {
+    EpochsStudy(): STAGES,
+    MulticlassStudy(): CLASSIFIERS,
+    DigitsStudy(): CLASSIFIERS,
+    SizesStudy(): SIZE_METHODS,
+}
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +46,21 @@ def test_cells_have_all_methods_and_quick_ones_are_among_them():
 
 
 def test_an_algorithm_is_never_below_the_proved_optimum(data):
-    measures = Epochs().measure({"epochs": 2, "split": 0, "method": "OBSCURE"}, data)
+    measures = EpochsStudy().measure({"epochs": 2, "split": 0, "method": "OBSCURE"}, data)
     assert measures["excess"] > -1e-9
     assert 0.5 < measures["accuracy"] <= 1.0
 
 
 def test_all_classes_at_once_are_compared_on_the_same_split(data):
-    found = [Multiclass().measure({"size": 100, "split": 0, "method": m}, data) for m in MACHINES[:2]]
+    found = [MulticlassStudy().measure({"size": 100, "split": 0, "method": m}, data) for m in CLASSIFIERS[:2]]
     assert all(0.7 < one["accuracy"] <= 1.0 for one in found)
     assert all(one["relative_gap"] <= 1e-2 for one in found)
 
 
-def test_every_machine_learns_the_digits():
-    found = [Digits().measure({"dataset": TASKS[0], "split": 0, "method": m}, None) for m in MACHINES]
+def test_every_classifier_learns_the_digits():
+    found = [
+        DigitsStudy().measure({"dataset": DIGIT_TASKS[0], "split": 0, "method": m}, None) for m in CLASSIFIERS
+    ]
     assert all(0.9 < one["accuracy"] < 1.0 for one in found)
     assert all(one["relative_gap"] <= 1e-2 for one in found)
     assert all(one["seconds"] > 0.0 and one["predict_seconds"] > 0.0 for one in found)
@@ -61,13 +76,13 @@ def test_sizes_are_measured_on_the_first_samples(monkeypatch):
         X[:, :14, :14] += 0.1 * y[:, None, None]
         return Dataset("toy", X.reshape(300, 784).astype(np.float32), y)
 
-    monkeypatch.setattr(obscure_size, "fashion_mnist", drawn)
-    found = [Sizes().measure({"size": 200, "split": 0, "method": m}, None) for m in METHODS]
+    monkeypatch.setattr(obscure, "fashion_mnist", drawn)
+    found = [SizesStudy().measure({"size": 200, "split": 0, "method": m}, None) for m in SIZE_METHODS]
     assert all(one["error"] < 0.1 and one["seconds"] > 0.0 for one in found)
     assert found[0]["support"] <= 200  # not the 300 that there are
     assert 0.0 < found[0]["relative_gap"] < 0.2
-    most = max(cell["size"] for cell in Sizes().cells(quick=False) if cell["method"] == METHODS[1])
-    assert most == SVC_MOST < max(SIZES)
+    most = max(cell["size"] for cell in SizesStudy().cells(quick=False) if cell["method"] == SIZE_METHODS[1])
+    assert most == SizesStudy().svc_samples < max(SIZES)
 
 
 def test_files_of_fashion_mnist_that_are_not_right_are_named(tmp_path):

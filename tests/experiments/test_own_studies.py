@@ -11,13 +11,13 @@ CELL = {"dataset": "moons", "split": 0, "method": "k-means"}
 
 
 def test_clusters_count_whatever_they_are_called(monkeypatch):
-    study = clustering.Clustering()
+    study = clustering.ClusteringStudy()
     found = study.measure(CELL, None)
     assert 0.5 <= found["accuracy"] < 1.0  # k-means cuts the moons in two halves
     as_is = clustering.clusters
 
-    def renamed(*told):
-        labels, gap = as_is(*told)
+    def renamed(*arguments):
+        labels, gap = as_is(*arguments)
         return 1 - labels, gap
 
     monkeypatch.setattr(clustering, "clusters", renamed)
@@ -39,16 +39,16 @@ def test_weights_of_the_larger_sample_are_those_of_the_same_problem(monkeypatch)
     fitted = []
     fit = MKLClassifier.fit
 
-    def told(self, X, y, **more):
+    def recorded(self, X, y, **more):
         fitted.append((len(X), self.learner.C))
         return fit(self, X, y, **more)
 
-    monkeypatch.setattr(MKLClassifier, "fit", told)
-    found = weight_intervals.Intervals().measure({"n": 40, "split": 0, "method": "percentiles"}, None)
+    monkeypatch.setattr(MKLClassifier, "fit", recorded)
+    found = weight_intervals.IntervalsStudy().measure({"n": 40, "split": 0, "method": "percentiles"}, None)
     assert all(0.0 <= share <= 1.0 for share in found.values())
     assert fitted == [(120, pytest.approx(1.0 / 3.0))]  # the resamples are fitted in another way
     monkeypatch.undo()
-    X, y = weight_intervals.sample(40, np.random.default_rng(0))
-    once = weight_intervals.machine(1.0).fit(X, y)
-    copies = weight_intervals.machine(0.2).fit(np.repeat(X, 5, axis=0), np.repeat(y, 5))
+    X, y = weight_intervals.draw_samples(40, np.random.default_rng(0))
+    once = weight_intervals.simple_mkl(1.0).fit(X, y)
+    copies = weight_intervals.simple_mkl(0.2).fit(np.repeat(X, 5, axis=0), np.repeat(y, 5))
     np.testing.assert_allclose(copies.kernel_weights_, once.kernel_weights_, atol=0.02)

@@ -11,10 +11,10 @@ from tests.experiments.toy import METHODS, TITLES, toy
 
 from kernelweave.errors import DataError
 from kernelweave.experiments import Store, experiments, run
-from kernelweave.experiments.experiment import Study
 from kernelweave.experiments.render import write
+from kernelweave.experiments.study import Study
 from kernelweave.experiments.views import Scores
-from kernelweave.experiments.views.cells import gather
+from kernelweave.experiments.views.split_values import split_values
 
 
 def marks(folder):
@@ -146,7 +146,7 @@ def test_tables_of_one_experiment_have_captions_of_their_own():
         cell | {"average_precision": 0.5, "roc_auc": 0.6, "relative_gap": 0.0}
         for cell in metrics.study.cells(quick=True)
     ]
-    titles = [grid.title for view in metrics.views for grid in view.tables(records)]
+    titles = [table.title for table in metrics.tables(records)]
     assert len(set(titles)) == len(titles) == 4
 
 
@@ -164,7 +164,7 @@ def test_means_near_the_printed_ones_are_counted():
 
 
 @pytest.mark.parametrize("one", experiments().values(), ids=lambda e: e.id)
-def test_every_experiment_is_whole(one):
+def test_every_experiment_has_its_cells_and_its_words(one):
     study: Study = one.study
     full, quick = study.cells(quick=False), study.cells(quick=True)
     assert 0 < len(quick) < len(full)
@@ -183,8 +183,8 @@ def test_an_unfinished_run_is_shown_on_the_splits_all_methods_have():
         for split in splits
     ]
     records += [{"dataset": "b", "split": 0, "method": "one", "accuracy": 0.0}]
-    cells = gather(records, "accuracy", ("one", "two", "three"), ("a", "b"))
-    assert cells.rows == ("a",)
-    assert cells.methods == ("one", "two")
-    assert cells.values["a", "one"] == cells.values["a", "two"] == (0.1, 0.2)
-    assert cells.count == "2"
+    found = split_values(records, "accuracy", ("one", "two", "three"), ("a", "b"))
+    assert found.rows == ("a",)
+    assert found.methods == ("one", "two")
+    assert found.values["a", "one"] == found.values["a", "two"] == (0.1, 0.2)
+    assert found.count == "2"

@@ -41,16 +41,16 @@ MODELS = [
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
 def test_they_add_up_to_the_decision_function(model, y):
-    said = contributions(model.fit(X, y), NEW)
-    np.testing.assert_allclose(said.decision, model.decision_function(NEW), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(said.by_view().decision, said.decision, rtol=0, atol=1e-9)
-    assert said.views == ("a", "a", "b", "b")
-    assert said.values.shape[-1] == 4
+    found = contributions(model.fit(X, y), NEW)
+    np.testing.assert_allclose(found.decision, model.decision_function(NEW), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.by_view().decision, found.decision, rtol=0, atol=1e-9)
+    assert found.views == ("a", "a", "b", "b")
+    assert found.values.shape[-1] == 4
 
 
 def test_they_add_up_for_regression_novelty_and_several_tables():
-    said = contributions(kw.MKLRegressor(BANK).fit(X, X[:, 0]), NEW)
-    np.testing.assert_allclose(said.decision, kw.MKLRegressor(BANK).fit(X, X[:, 0]).predict(NEW), atol=1e-9)
+    found = contributions(kw.MKLRegressor(BANK).fit(X, X[:, 0]), NEW)
+    np.testing.assert_allclose(found.decision, kw.MKLRegressor(BANK).fit(X, X[:, 0]).predict(NEW), atol=1e-9)
     one = kw.OneClassMKL(BANK).fit(X)
     np.testing.assert_allclose(contributions(one, NEW).decision, one.decision_function(NEW), atol=1e-9)
     views = Views({"left": X[:, :2], "right": X[:, 2:]})
@@ -62,11 +62,11 @@ def test_they_add_up_for_regression_novelty_and_several_tables():
 
 def test_a_contribution_is_the_sum_over_the_support_written_out():
     model = kw.MKLClassifier(KernelBank([Linear(), Gaussian(gamma=0.5)])).fit(X, TWO)
-    said = contributions(model, NEW)
+    found = contributions(model, NEW)
     S, v, eta = X[model.support_], model.dual_coef_[0], model.kernel_weights_
     squared = ((NEW[:, None] - S[None]) ** 2).sum(axis=2)
-    np.testing.assert_allclose(said.values[:, 0], eta[0] * (NEW @ S.T) @ v, atol=1e-9)
-    np.testing.assert_allclose(said.values[:, 1], eta[1] * np.exp(-0.5 * squared) @ v, atol=1e-9)
+    np.testing.assert_allclose(found.values[:, 0], eta[0] * (NEW @ S.T) @ v, atol=1e-9)
+    np.testing.assert_allclose(found.values[:, 1], eta[1] * np.exp(-0.5 * squared) @ v, atol=1e-9)
 
 
 def test_a_view_of_noise_matters_less():
@@ -81,11 +81,11 @@ PAIR = KernelBank.per_view(views={"a": [0, 1], "b": [2, 3]})
 
 
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
-def test_they_add_up_where_each_view_has_a_machine_of_its_own(y):
+def test_they_add_up_where_each_view_has_an_svm_of_its_own(y):
     model = kw.SVM2K(PAIR).fit(X, y)
-    said = contributions(model, NEW)
-    np.testing.assert_allclose(said.decision, model.decision_function(NEW), rtol=0, atol=1e-9)
-    parts = said.values if said.values.ndim == 3 else said.values[:, None]
+    found = contributions(model, NEW)
+    np.testing.assert_allclose(found.decision, model.decision_function(NEW), rtol=0, atol=1e-9)
+    parts = found.values if found.values.ndim == 3 else found.values[:, None]
     views = model.view_decisions(NEW).reshape(len(NEW), -1, 2)
     np.testing.assert_allclose(parts, 0.5 * (views - model.intercept_), rtol=0, atol=1e-9)
 
@@ -100,9 +100,9 @@ def test_they_add_up_after_a_fit_and_in_the_stream_that_goes_on_from_it(features
     np.testing.assert_allclose(before.decision, model.decision_function(NEW), rtol=0, atol=1e-9)
     for rows in (slice(0, 30), slice(30, 60)):
         model.partial_fit(X[rows], THREE[rows])
-    said = contributions(model, NEW)
-    np.testing.assert_allclose(said.decision, model.decision_function(NEW), rtol=0, atol=1e-9)
-    assert np.abs(said.values - before.values).max() > 1e-3
+    found = contributions(model, NEW)
+    np.testing.assert_allclose(found.decision, model.decision_function(NEW), rtol=0, atol=1e-9)
+    assert np.abs(found.values - before.values).max() > 1e-3
 
 
 @pytest.mark.parametrize("model", [kw.MultiInstanceMKLClassifier(PAIR), StandardScaler()])
@@ -114,5 +114,5 @@ def test_a_decision_that_is_no_such_sum_is_refused(model):
 def test_rows_may_be_lists_of_any_length():
     wide = rng.normal(size=(30, 12))  # more columns than rows are checked
     model = kw.MKLClassifier(KernelBank([Linear(), Gaussian()])).fit(wide, TWO[:30])
-    said = contributions(model, wide.tolist())
-    np.testing.assert_allclose(said.decision, model.decision_function(wide), atol=1e-9)
+    found = contributions(model, wide.tolist())
+    np.testing.assert_allclose(found.decision, model.decision_function(wide), atol=1e-9)

@@ -55,7 +55,7 @@ def test_tables_searches_regression_and_given_kernels_work_too():
     assert [c.difference for c in given.values()] == pytest.approx([c.difference for c in named.values()])
 
 
-def test_what_cannot_be_left_out_is_said():
+def test_what_cannot_be_left_out_is_refused():
     with pytest.raises(ValueError, match="one view only"):
         leave_view_out(kw.MKLClassifier(KernelBank([Linear()])), X, Y)
     with pytest.raises(TypeError, match="StandardScaler"):

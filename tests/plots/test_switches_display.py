@@ -1,22 +1,14 @@
 """The picture of the switches shows what was learnt."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
 from kernelweave import KernelBank, SampleAdaptiveMKLClassifier
 from kernelweave.datasets.view_entries import make_views, remove_entries
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.plots import SwitchesDisplay
-
-mpl.use("Agg")
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    mpl.pyplot.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +49,7 @@ def test_one_class_of_several_is_drawn_on_given_axes(model):
     data = make_views(45, n_views=3, random_state=0)
     y = np.array(["a", "b", "c"])[np.arange(45) % 3]
     several = SampleAdaptiveMKLClassifier(KernelBank.per_view(), max_flips=1).fit(data.X, y)
-    _, ax = mpl.pyplot.subplots()
+    _, ax = pyplot.subplots()
     display = SwitchesDisplay.from_estimator(several, label="b", order=False, ax=ax)
     assert display.ax_ is ax
     np.testing.assert_array_equal(display.states == 0, several.switches_[1])

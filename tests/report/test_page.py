@@ -1,12 +1,17 @@
-"""The page is one file, whole, and harmless whatever the data are called."""
+"""The page is one file, complete, harmless whatever the data are called, and its numbers are right."""
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as student
+from sklearn.pipeline import make_pipeline
+from tests.report.samples import BANK, THREE, TWO, VIEWS
+from tests.report.samples import X as TABLE
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -14,7 +19,8 @@ pytest.importorskip("matplotlib")
 import kernelweave as kw
 from kernelweave import KernelBank
 from kernelweave.kernels import Gaussian, Linear
-from kernelweave.report.page import number, three_decimals
+from kernelweave.report import gather_findings
+from kernelweave.report.page import _scores, _views, _weights, number, three_decimals
 
 rng = np.random.default_rng(0)
 N = 60
@@ -176,3 +182,61 @@ def test_differences_that_are_the_same_on_every_split_have_a_dash_and_the_reason
     assert "<td>–</td>" in page
     assert ">nan" not in page
     assert "[nan" not in page
+
+
+def corrected_interval(d, share):
+    """Nadeau and Bengio's interval of a mean over k splits that share training rows."""
+    k = len(d)
+    error = np.sqrt((1.0 / k + share / (1.0 - share)) * np.var(d, ddof=1))
+    reach = student.ppf(0.975, k - 1) * error
+    return np.mean(d) - reach, np.mean(d) + reach
+
+
+def test_differences_are_ours_minus_theirs_and_allow_for_shared_rows(found):
+    own = np.array(found.comparison.scores["this model"])
+    for row in _scores(found)[1:]:
+        d = own - np.array(found.comparison.scores[row["name"]])
+        assert row["gain"].difference == pytest.approx(d.mean(), abs=1e-12)
+        if d.std() > 0.0:
+            assert row["gain"].interval == pytest.approx(corrected_interval(d, 1 / 3), rel=0.02)
+    for view, cost in found.costs.costs().items():
+        d = found.costs.scores - found.costs.without[view]
+        assert cost.difference == pytest.approx(d.mean(), abs=1e-12)
+        if d.std() > 0.0:
+            assert cost.interval == pytest.approx(corrected_interval(d, 1 / 3), rel=0.02)
+
+
+def test_a_view_weighs_what_its_kernels_weigh_together(found):
+    kernels = _weights(found)
+    for row in _views(found):
+        own = [kernel["weight"] for kernel in kernels if kernel["view"] == row["name"]]
+        assert len(own) == 2
+        assert row["weight"] == pytest.approx(sum(own))
+
+
+def test_with_several_classes_kernels_and_views_have_the_same_intervals():
+    bank = KernelBank.per_view([Gaussian()], views=VIEWS)
+    seen = gather_findings(
+        make_pipeline(kw.MKLClassifier(bank)).fit(TABLE, THREE), TABLE, THREE, cv=3, n_resamples=12
+    )
+    kernels, views = _weights(seen), _views(seen)
+    for kernel, view in zip(kernels, views, strict=True):
+        assert kernel["spread"][:2] == pytest.approx(view["spread"], abs=1e-12)
+    mean = seen.stability.resampled.mean(axis=1)
+    share = (mean > 1e-6 * mean.max(axis=1, keepdims=True)).mean(axis=0)
+    assert [kernel["spread"][2] for kernel in kernels] == pytest.approx(share.tolist())
+
+
+def test_a_page_says_when_the_bounds_have_not_met(tmp_path):
+    model = kw.MKLClassifier(BANK).fit(TABLE, TWO)
+    closed = kw.write_report(model, TABLE, TWO, tmp_path / "a.html", cv=2, n_resamples=2).read_text()
+    assert "as good as it can be" in closed
+    assert "have not met" not in closed
+    model.certificate_ = replace(model.certificate_, lower=0.5 * model.certificate_.lower)
+    notes = ["Stopped too early."]
+    still = kw.write_report(
+        model, TABLE, TWO, tmp_path / "b.html", cv=2, n_resamples=2, notes=notes
+    ).read_text()
+    assert "have not met" in still
+    assert "as good as it can be" not in still
+    assert "Stopped too early." in still

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The commands and their options."""
 
 from __future__ import annotations
 
@@ -21,14 +21,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# As `kernelweave.cli.methods` has them; help is shown without loading the library.
+# The names of `kernelweave.cli.methods`, repeated so that help is shown without loading the library.
 METHODS = (
     "simple_mkl, sm1_mkl, sm2_mkl, silp, lp_mkl, l2_mkl, elastic_net_mkl, average_kernel, sum_kernel, "
     "mk_fda, sample_adaptive, localized_mkl, obscure, align, alignf, kta, f_heuristic, pwmk, lp_beta, "
     "easy_mkl"
 )
-# What the commands on the user's own files take for a mistake of the user's: the library says no with these.
-MISTAKES = (ValueError, OSError, ImportError, MemoryError)
+# Options that fit and compare share.
+Data = Annotated[list[str], typer.Argument(help="One file, or several that share an id.")]
+Target = Annotated[str, typer.Option(help="The column to predict.")]
+View = Annotated[
+    list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
+]
+Task = Annotated[str, typer.Option(help="auto, classification or regression.")]
+BankName = Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")]
+Cost = Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")]
+# What the library raises for bad input: the commands on the user's own files report these as one sentence.
+USER_ERRORS = (ValueError, OSError, ImportError, MemoryError)
 
 
 @app.command()
@@ -39,7 +48,7 @@ def demo(
     """Train on breast cancer's three views, compare with the usual baselines, write a report."""
     from kernelweave import demo
 
-    with _one_sentence(f"stopped; {report} was not written.", MISTAKES):
+    with _error_sentences(f"stopped; {report} was not written.", USER_ERRORS):
         demo.run(splits, report=report)
 
 
@@ -61,7 +70,7 @@ def reproduce(
 
     from kernelweave.experiments import command
 
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "quick": quick,
         "data": data,
         "jobs": jobs,
@@ -70,13 +79,13 @@ def reproduce(
         "cluster": cluster,
         "records": records,
     }
-    with _one_sentence():
+    with _error_sentences():
         if experiment is None:
-            command.list_all(Console())
+            command.list_experiments(Console())
         elif experiment == "all":
-            command.reproduce_all(Console(), **how)
+            command.reproduce_all(Console(), **options)
         else:
-            command.reproduce(experiment, **how)
+            command.reproduce(experiment, **options)
 
 
 @app.command()
@@ -88,25 +97,23 @@ def results(
     """Write one page with the tables of all finished work."""
     from kernelweave.experiments import command
 
-    with _one_sentence():
-        command.report(store, records, out)
+    with _error_sentences():
+        command.write_results(store, records, out)
 
 
 @app.command()
 def fit(
-    data: Annotated[list[str], typer.Argument(help="One file, or several that share an id.")],
-    target: Annotated[str, typer.Option(help="The column to predict.")],
+    data: Data,
+    target: Target,
     model: Annotated[Path, typer.Option(help="The model file to write.")],
-    view: Annotated[
-        list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
-    ] = None,
+    view: View = None,
     identity: Annotated[
         str | None, typer.Option("--id", help="Column that tells rows apart; with several files 'id'.")
     ] = None,
-    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
+    task: Task = "auto",
     method: Annotated[str, typer.Option(help=f"A published method: {METHODS}.")] = "simple_mkl",
-    bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
-    cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    bank: BankName = "gaussians",
+    cost: Cost = None,
     probability: Annotated[
         bool, typer.Option("--probability", help="Learn probabilities too, by five more fits.")
     ] = False,
@@ -119,28 +126,28 @@ def fit(
 
     console = output.plain_console()
     verbose = int(console.is_terminal and not as_json)
-    with _one_sentence(f"stopped; {model} was not written.", MISTAKES):
+    with _error_sentences(f"stopped; {model} was not written.", USER_ERRORS):
         request = commands.Request(
             data, target, view or (), identity, task, method, bank, cost, verbose, probability
         )
-        told, fitted = commands.fit(request, model, report)
+        summary, fitted = commands.fit(request, model, report)
         if not as_json:
-            output.say_fit(console, told, hint=report is None)
-    if told["stopped"]:
+            output.print_fit(console, summary, hint=report is None)
+    if summary["stopped"]:
         if as_json:
-            typer.echo(json.dumps(told, ensure_ascii=False))
+            _print_json(summary)
         unwritten = "" if report is None else f" {report} is not written."
         typer.echo(f"kernelweave: stopped; {model} holds the best weights so far.{unwritten}", err=True)
         raise typer.Exit(130)
     if report is not None:
-        with _one_sentence(f"stopped; {model} is written, {report} is not.", MISTAKES):
+        with _error_sentences(f"stopped; {model} is written, {report} is not.", USER_ERRORS):
             with fits_bar(console.is_terminal and not as_json) as begin:
-                commands.report(fitted, told, report, begin)
-            told["report"] = str(report)
+                commands.report(fitted, summary, report, begin)
+            summary["report"] = str(report)
             if not as_json:
                 console.print(f"Report written to {report}; it opens in any browser.")
     if as_json:
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        _print_json(summary)
 
 
 @app.command()
@@ -153,32 +160,30 @@ def predict(
     """Predict the rows of files with a model file."""
     from kernelweave.cli import commands, output
 
-    with _one_sentence("stopped; nothing was written.", MISTAKES):
-        rows, told = commands.predict(model, data, out)
+    with _error_sentences("stopped; nothing was written.", USER_ERRORS):
+        rows, summary = commands.predict(model, data, out)
         if as_json:
-            typer.echo(json.dumps(told | ({"csv": rows} if out is None else {}), ensure_ascii=False))
+            _print_json(summary | ({"csv": rows} if out is None else {}))
             return
-        output.say_notes(output.plain_console(stderr=True), told["notes"])
+        output.print_notes(output.plain_console(stderr=True), summary["notes"])
         if out is None:
             typer.echo(rows, nl=False)
         else:
-            typer.echo(f"{told['rows']} predictions written to {out}.")
+            typer.echo(f"{summary['rows']} predictions written to {out}.")
 
 
 @app.command()
 def compare(
-    data: Annotated[list[str], typer.Argument(help="One file, or several that share an id.")],
-    target: Annotated[str, typer.Option(help="The column to predict.")],
+    data: Data,
+    target: Target,
     method: Annotated[
         list[str] | None, typer.Option(help=f"A method, repeatable, or 'all': {METHODS}.")
     ] = None,
-    view: Annotated[
-        list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
-    ] = None,
+    view: View = None,
     identity: Annotated[str | None, typer.Option("--id", help="Column that tells rows apart.")] = None,
-    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
-    bank: Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")] = "gaussians",
-    cost: Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")] = None,
+    task: Task = "auto",
+    bank: BankName = "gaussians",
+    cost: Cost = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
     repeats: Annotated[int, typer.Option(help="How often to cut folds anew.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Say the scores as JSON.")] = False,
@@ -188,18 +193,18 @@ def compare(
     from kernelweave.cli.progress import fits_bar
 
     console = output.plain_console()
-    with _one_sentence("stopped before the first method was finished.", MISTAKES):
+    with _error_sentences("stopped before the first method was finished.", USER_ERRORS):
         request = commands.Request(data, target, view or (), identity, task, bank=bank, cost=cost)
         with fits_bar(console.is_terminal and not as_json) as begin:
-            done, told = compare.compare(request, method or (), folds, repeats, begin)
+            done, summary = compare.compare(request, method or (), folds, repeats, begin)
         if not done.scores:
             raise KeyboardInterrupt
-        told |= done.told()
+        summary |= done.summary()
         if as_json:
-            typer.echo(json.dumps(told, ensure_ascii=False))
+            _print_json(summary)
         else:
-            output.say_columns(console, told)
-            output.say_compare(console, told)
+            output.print_columns(console, summary)
+            output.print_comparison(console, summary)
     if done.stopped:
         typer.echo(f"kernelweave: stopped; finished: {', '.join(done.scores)}.", err=True)
         raise typer.Exit(130)
@@ -213,23 +218,27 @@ def inspect(
     """Show what a model file holds: columns, kernels, weights, certificate, versions."""
     from kernelweave.cli import commands, output
 
-    with _one_sentence("stopped.", MISTAKES):
+    with _error_sentences("stopped.", USER_ERRORS):
         label = commands.inspect(model)
         if as_json:
-            typer.echo(json.dumps(label, ensure_ascii=False))
+            _print_json(label)
         else:
-            output.say_inspect(output.plain_console(), label)
+            output.print_model(output.plain_console(), label)
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    typer.echo(json.dumps(content, ensure_ascii=False))
 
 
 @contextmanager
-def _one_sentence(
+def _error_sentences(
     stopped: str = "stopped; finished work is kept, and the same command goes on.",
-    mistakes: tuple[type[Exception], ...] = (DataError, OSError),
+    errors: tuple[type[Exception], ...] = (DataError, OSError),
 ) -> Iterator[None]:
-    """Turn a mistake of the user's into one sentence and exit code 2, and Ctrl-C into what was kept."""
+    """Turn a user error into one sentence and exit code 2, and Ctrl-C into a sentence on what was kept."""
     try:
         yield
-    except mistakes as error:
+    except errors as error:
         typer.echo(f"kernelweave: {' '.join(str(error).split()) or type(error).__name__}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What the columns are: the target, the id, the views, and what is left out."""
+"""Assigns the columns of a table: the target, the id, the views, and what is left out."""
 
 from __future__ import annotations
 
@@ -12,53 +12,49 @@ import numpy as np
 
 from kernelweave._typing import AnyArray
 from kernelweave.cli.files import pandas
-from kernelweave.cli.join_tables import Joined, find_column
+from kernelweave.cli.join_tables import JoinedTable, find_column
 from kernelweave.errors import DataError
 from kernelweave.views.columns import near_matches
 
-WHOLE, ID = "all", "looks like an id"
-# A column of whole numbers with no more different ones than this is taken for classes.
-MOST_CLASSES = 20
-# Squares of larger numbers, summed over the rows, are no longer numbers.
-LARGEST = 1e150
+ID = "looks like an id"
 COMMAS = "decimal commas are not read; write 1.5 for 1,5"
 COMMA_NUMBER = re.compile(r"\s*[+-]?\d*,?\d+([eE][+-]?\d+)?\s*")
 
 
 @dataclass(frozen=True)
-class Roles:
-    """Which columns are what."""
+class TableColumns:
+    """Which column is the target, which are in each view, and which are left out and why."""
 
     target: str
     views: dict[str, list[str]]
     left_out: dict[str, str] = field(default_factory=dict)
 
     @property
-    def columns(self) -> list[str]:
+    def used(self) -> list[str]:
         """All columns of the views, each once, in order."""
         return list(dict.fromkeys(name for columns in self.views.values() for name in columns))
 
     @property
     def positions(self) -> dict[str, list[int]]:
-        """The views as positions among `columns`."""
-        place = {name: k for k, name in enumerate(self.columns)}
-        return {view: [place[name] for name in columns] for view, columns in self.views.items()}
+        """The views as positions among the columns that are used."""
+        position = {name: k for k, name in enumerate(self.used)}
+        return {view: [position[name] for name in columns] for view, columns in self.views.items()}
 
 
-def assign(joined: Joined, target: str, views: Sequence[str]) -> Roles:
-    """Decide what every column is."""
+def assign_columns(joined: JoinedTable, target: str, views: Sequence[str]) -> TableColumns:
+    """Decide what every column is; without ``views`` they are the files' groups, or all numbers."""
     if views and len(joined.names) > 1:
         raise DataError("Several files are views already; use --view with one file only.")
     full = find_column(joined, target)
     columns = [str(name) for name in joined.frame.columns if name != full]
     if views:
-        chosen = dict(_view(word, columns, full) for word in views)
+        chosen = dict(_parse_view(word, columns, full) for word in views)
         if len(chosen) < len(views):
             raise DataError("Two views have the same name; names have to differ.")
     else:
-        grouped = joined.groups or {WHOLE: columns}
+        grouped = joined.groups or {"all": columns}
         chosen = {
-            name: [c for c in group if c != full and reason_against(joined.frame[c]) is None]
+            name: [c for c in group if c != full and reason_to_leave_out(joined.frame[c]) is None]
             for name, group in grouped.items()
         }
         chosen = {name: group for name, group in chosen.items() if group}
@@ -67,14 +63,14 @@ def assign(joined: Joined, target: str, views: Sequence[str]) -> Roles:
         raise DataError(f"There is no column of numbers beside the target {target!r} to learn from{hint}.")
     used = {name for group in chosen.values() for name in group}
     left_out = {
-        name: reason_against(joined.frame[name]) or "not named in a view"
+        name: reason_to_leave_out(joined.frame[name]) or "not named in a view"
         for name in columns
         if name not in used
     }
-    return Roles(full, chosen, left_out)
+    return TableColumns(full, chosen, left_out)
 
 
-def table(frame: Any, columns: Sequence[str]) -> Any:
+def numeric_table(frame: Any, columns: Sequence[str]) -> Any:
     """Return these columns as floats; every cell has to be a finite number."""
     missing = [name for name in columns if name not in frame.columns]
     if missing:
@@ -87,16 +83,18 @@ def table(frame: Any, columns: Sequence[str]) -> Any:
     return frame[list(columns)].astype(np.float64)
 
 
-def targets(values: Any, name: str, task: str) -> tuple[AnyArray, str]:
-    """Return the target and what it is: 'classification' or 'regression'."""
+def read_target(values: Any, name: str, task: str) -> tuple[AnyArray, str]:
+    """Return the target and its task, 'classification' or 'regression'.
+
+    Where the task is "auto", text and integers of at most 20 different values are classes.
+    """
     empty = int(values.isna().sum())
     if empty:
         raise DataError(f"The target {name!r} has {empty} empty cells; remove those rows or fill them.")
     numeric = is_number(values)
     if task == "auto":
-        whole = numeric and bool((values == values.round()).all())
-        few = values.nunique() <= MOST_CLASSES
-        task = "regression" if numeric and not (whole and few) else "classification"
+        integers = numeric and bool((values == values.round()).all())
+        task = "regression" if numeric and not (integers and values.nunique() <= 20) else "classification"
     if task == "regression":
         if not numeric:
             raise DataError(
@@ -121,52 +119,52 @@ def targets(values: Any, name: str, task: str) -> tuple[AnyArray, str]:
 
 
 def is_number(values: Any) -> bool:
-    """Tell whether a column of a frame holds numbers (or yes and no)."""
+    """Return whether a column of a frame holds numbers (or booleans)."""
     types = pandas().api.types
     return bool(types.is_numeric_dtype(values.dtype) and not types.is_complex_dtype(values.dtype))
 
 
 def has_decimal_commas(values: Any) -> bool:
-    """Tell whether a column of text is made of numbers such as 1,5."""
+    """Return whether a column of text is made of numbers such as 1,5."""
     if is_number(values):
         return False
     cells = values.dropna().astype(str)
     return bool(cells.str.contains(",").any()) and all(COMMA_NUMBER.fullmatch(cell) for cell in cells)
 
 
-def reason_against(values: Any) -> str | None:
-    """Return why a column nobody named is not taken to learn from, or None."""
+def reason_to_leave_out(values: Any) -> str | None:
+    """Return why a column that is in no named view is not learnt from, or None."""
     if not is_number(values):
         return COMMAS if has_decimal_commas(values) else "not a number"
     return ID if looks_like_id(str(values.name)) else None
 
 
 def looks_like_id(name: str) -> bool:
-    """Tell whether a column is named as one that tells rows or people apart: id, patient_id, index."""
+    """Return whether the name of a column is that of an identifier: id, patient_id, index."""
     word = name.rpartition(":")[2].strip().lower()
     return word in ("id", "index", "unnamed: 0") or word.endswith(("_id", "-id", ".id", " id"))
 
 
-def shared_ids(frame: Any, roles: Roles) -> list[str]:
-    """Return a sentence for every column left out as an id whose rows are not told apart by it."""
+def shared_id_notes(frame: Any, columns: TableColumns) -> list[str]:
+    """Return a sentence for every column left out as an id whose values several rows share."""
     return [
         f"Rows share values of {name!r}: folds that part them make scores too good."
-        for name, reason in roles.left_out.items()
+        for name, reason in columns.left_out.items()
         if reason == ID and not frame[name].is_unique
     ]
 
 
-def _view(word: str, columns: list[str], target: str) -> tuple[str, list[str]]:
+def _parse_view(word: str, columns: list[str], target: str) -> tuple[str, list[str]]:
     name, sign, rest = word.partition("=")
     if not sign or not name or not rest:
         raise DataError(f"--view is NAME=COLUMNS, such as size=width,height or rna=gene*; got {word!r}.")
     found: list[str] = []
     for part in rest.split(","):
-        found += _columns(part.strip(), columns, target, name)
+        found += _matching_columns(part.strip(), columns, target, name)
     return name, list(dict.fromkeys(found))
 
 
-def _columns(part: str, columns: list[str], target: str, view: str) -> list[str]:
+def _matching_columns(part: str, columns: list[str], target: str, view: str) -> list[str]:
     """Return the columns of a name, a pattern with * or ?, or a range first:last."""
     if part in columns:
         return [part]
@@ -196,7 +194,7 @@ def _require_numbers(values: Any, name: str) -> None:
         raise DataError(f"Column {name!r} has {which} empty; fill them or leave the column out.")
     if not np.isfinite(numbers).all():
         raise DataError(f"Column {name!r} has infinite values; replace them or leave the column out.")
-    if (top := np.abs(numbers).max()) > LARGEST:
+    if (top := np.abs(numbers).max()) > 1e150:  # sums of squares over the rows must not overflow
         raise DataError(
             f"Column {name!r} has values as large as {top:.1e}, whose squares overflow; "
             "write it in larger units."

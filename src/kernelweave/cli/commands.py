@@ -1,4 +1,4 @@
-"""The commands: from files to a model file, from a model file to predictions, and what a model file holds."""
+"""The commands on files: fit a model and write it, predict with it, inspect it, write its report."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.cli.columns import assign, shared_ids, table, targets
+from kernelweave.cli.columns import assign_columns, numeric_table, read_target, shared_id_notes
 from kernelweave.cli.files import named_path, pandas
-from kernelweave.cli.join_tables import read_joined
-from kernelweave.cli.methods import make, make_bank
+from kernelweave.cli.join_tables import read_tables
+from kernelweave.cli.methods import make_bank, make_model
 from kernelweave.cli.progress import Tick, remembered_interrupt
 from kernelweave.errors import DataError
 from kernelweave.io import about, load, save, written_whole
 from kernelweave.report import write_report
-from kernelweave.report.writing import require_installed
+from kernelweave.report.findings import unique_messages
+from kernelweave.report.writer import require_installed
 
 COMMAND = "kernelweave fit"
-# What a model file of the command tells of its table.
-TOLD = ("rows", "files", "target", "id", "task", "views", "left_out")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to fit on what."""
+    """What a user asks for: the files, the target and the views, and the method to fit."""
 
     data: Sequence[str]
     target: str
@@ -43,6 +42,17 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """Table and target of a request, its kernels, the ids of the rows, and a summary to print and to save."""
+
+    X: Any
+    y: Any
+    bank: Any
+    ids: Sequence[str] | None
+    summary: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Fitted:
     """A model with the rows it was fitted to, and their names."""
 
@@ -53,37 +63,37 @@ class Fitted:
 
 
 def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[str, Any], Fitted]:
-    """Fit a model, write it to a file, and return what was done; ``report`` is what will be written next.
+    """Fit a model, write it to a file, and return a summary; ``report`` is the page to be written next.
 
     Ctrl-C while the weights are learnt keeps the best of them, unless a model file is there already.
     """
-    check_place(out, request.data, is_model, "model file")
+    check_output(out, request.data, is_model, "model file")
     if report is not None:
         require_installed()
-        check_place(report, [*request.data, str(out)], is_report, "report")
-    X, y, told = prepare(request)
-    names = told.pop("ids")
-    kernels, how = told.pop("bank"), (request.cost, request.verbose, request.probability)
-    model = make(request.method, kernels, told["task"], *how)
+        check_output(report, [*request.data, str(out)], is_report, "report")
+    prepared = prepare(request)
+    X, y, summary = prepared.X, prepared.y, prepared.summary
+    options = (request.cost, request.verbose, request.probability)
+    model = make_model(request.method, prepared.bank, summary["task"], *options)
     with warnings.catch_warnings(record=True) as caught, remembered_interrupt() as pressed:
         warnings.simplefilter("always")
         model.fit(X, y)
-    if pressed.is_set() and out.exists():  # a finished model is worth more than one that was stopped
+    if pressed.is_set() and out.exists():  # the finished model that is there is not replaced by a stopped one
         raise KeyboardInterrupt
-    told["notes"] += unique_sentences(caught)
+    summary["notes"] += unique_messages(caught)
     last = model[-1]
     if "verbose" in last.get_params():
         last.set_params(verbose=0)  # the bar was for this fit, not for whoever fits the model again
-    told |= {"model": type(last).__name__, "method": request.method, "weights": weights_of(last)}
+    summary |= {"model": type(last).__name__, "method": request.method, "weights": weights_of(last)}
     if hasattr(last, "certificate_"):
-        told["relative_gap"] = float(last.certificate_.relative_gap)
-    told["score"] = float(model.score(X, y))
-    told["stopped"] = pressed.is_set()
-    save(model, out, notes={"command": COMMAND, **told})
-    return {"written": str(out), **told}, Fitted(model, X, y, names)
+        summary["relative_gap"] = float(last.certificate_.relative_gap)
+    summary["score"] = float(model.score(X, y))
+    summary["stopped"] = pressed.is_set()
+    save(model, out, notes={"command": COMMAND, **summary})
+    return {"written": str(out), **summary}, Fitted(model, X, y, prepared.ids)
 
 
-def report(fitted: Fitted, told: dict[str, Any], out: Path, begin: Callable[[int], Tick]) -> None:
+def report(fitted: Fitted, summary: dict[str, Any], out: Path, begin: Callable[[int], Tick]) -> None:
     """Write the report of a model that `fit` has returned; Ctrl-C during one of its fits ends it."""
     with remembered_interrupt() as pressed:
 
@@ -91,71 +101,73 @@ def report(fitted: Fitted, told: dict[str, Any], out: Path, begin: Callable[[int
             tick = begin(total)
 
             def next_step(name: str) -> None:
-                if pressed.is_set():  # the fit before took the interrupt for its own end
+                if pressed.is_set():  # the fit before caught the interrupt and stopped early
                     raise KeyboardInterrupt
                 tick(name)
 
             return next_step
 
-        left_out = ", ".join(f"{name} ({reason})" for name, reason in told["left_out"].items())
-        data = {"Files": ", ".join(told["files"]), "Target": told["target"], "Method": told["method"]}
-        data |= {f"View {name}": ", ".join(columns) for name, columns in told["views"].items()}
+        left_out = ", ".join(f"{name} ({reason})" for name, reason in summary["left_out"].items())
+        data = {
+            "Files": ", ".join(summary["files"]),
+            "Target": summary["target"],
+            "Method": summary["method"],
+        }
+        data |= {f"View {name}": ", ".join(columns) for name, columns in summary["views"].items()}
         write_report(
             fitted.model,
             fitted.X,
             fitted.y,
             out,
-            title=f"{told['target']}, from {', '.join(told['files'])}",
+            title=f"{summary['target']}, from {', '.join(summary['files'])}",
             samples=fitted.names,
             data=data | ({"Left out": left_out} if left_out else {}),
-            notes=told["notes"],
+            notes=summary["notes"],
             begin=begin_watched,
         )
 
 
-def prepare(request: Request) -> tuple[Any, Any, dict[str, Any]]:
-    """Read the files; return the table, the target, and what was taken for what, with the bank."""
+def prepare(request: Request) -> Prepared:
+    """Read the files and decide what every column is."""
     if request.task not in ("auto", "classification", "regression"):
         raise DataError(f"--task is auto, classification or regression; got {request.task!r}.")
-    joined = read_joined(request.data, request.id_column, request.target)
-    roles = assign(joined, request.target, request.views)
-    y, task = targets(joined.frame[roles.target], request.target, request.task)
-    X = table(joined.frame, roles.columns)
+    joined = read_tables(request.data, request.id_column, request.target)
+    columns = assign_columns(joined, request.target, request.views)
+    y, task = read_target(joined.frame[columns.target], request.target, request.task)
+    X = numeric_table(joined.frame, columns.used)
     if len(X) < 2:
         raise DataError(f"A model needs at least 2 rows, received {len(X)}; give a table with more.")
-    told = {
+    summary = {
         "rows": len(X),
         "files": list(joined.names),
-        "target": roles.target,
+        "target": columns.target,
         "id": request.id_column or ("id" if len(joined.names) > 1 else None),
         "task": task,
-        "views": roles.views,
-        "left_out": roles.left_out,
-        "notes": [*joined.notes, *shared_ids(joined.frame, roles)],
-        "bank": make_bank(request.bank, roles.positions),
-        "ids": joined.ids,
+        "views": columns.views,
+        "left_out": columns.left_out,
+        "notes": [*joined.notes, *shared_id_notes(joined.frame, columns)],
     }
     if task == "classification":
-        told["classes"] = {str(label): int((y == label).sum()) for label in np.unique(y)}
-    return X, y, told
+        summary["classes"] = {str(label): int((y == label).sum()) for label in np.unique(y)}
+    return Prepared(X, y, make_bank(request.bank, columns.positions), joined.ids, summary)
 
 
 def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[str, dict[str, Any]]:
-    """Return predictions as CSV, written to a file where one is named, and what was done."""
+    """Return predictions as CSV, written to a file where one is named, and a summary."""
     notes = about(model_file)["notes"]
-    if not tells_columns(notes):
+    if not has_columns(notes):
         raise DataError(
             f"{model_file} was not written by {COMMAND!r}, so it does not say which columns it needs; "
             "use kernelweave.load in Python."
         )
     if out is not None:
-        check_place(out, [*data, str(model_file)], is_predictions, "file of predictions")
+        check_output(out, [*data, str(model_file)], is_predictions, "file of predictions")
     if len(data) != len(notes["files"]):
         raise DataError(
             f"The model was fitted on {len(notes['files'])} files ({', '.join(notes['files'])}); "
             f"got {len(data)}."
         )
-    joined = read_joined(data, notes["id"], id_optional=True)
+    joined = read_tables(data, notes["id"], id_optional=True)
     columns = list(dict.fromkeys(name for group in notes["views"].values() for name in group))
     missing = [name for name in notes["files"] if name not in joined.names]
     if len(joined.names) > 1 and missing:
@@ -163,29 +175,29 @@ def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[st
             f"The model needs a file called {missing[0]!r}; name yours as {missing[0]}=FILE "
             f"(got {', '.join(joined.names)})."
         )
-    X = table(joined.frame, columns)
-    frame = answers(load(model_file), X)
-    said = list(joined.notes)
+    X = numeric_table(joined.frame, columns)
+    frame = prediction_table(load(model_file), X)
+    new_notes = list(joined.notes)
     if joined.ids is not None:
         name = "id" if notes["id"] in frame.columns else notes["id"]
         frame.insert(0, name, joined.ids)
         if name != notes["id"]:
-            said.append(f"the id column {notes['id']!r} is written as 'id' beside the predictions")
+            new_notes.append(f"the id column {notes['id']!r} is written as 'id' beside the predictions")
     content = StringIO()
     frame.to_csv(content, index=False)
     if out is not None:
         written_whole(out, content.getvalue().encode())
     unused = [str(name) for name in joined.frame.columns if name not in columns]
-    told = {
+    summary = {
         "rows": len(X),
         "written": None if out is None else str(out),
         "unused": unused,
-        "notes": said,
+        "notes": new_notes,
     }
-    return content.getvalue(), told
+    return content.getvalue(), summary
 
 
-def answers(model: Any, X: Any) -> Any:
+def prediction_table(model: Any, X: Any) -> Any:
     """Return a frame of predictions, with decision values and probabilities where the model has them."""
     frame = pandas().DataFrame({"prediction": model.predict(X)})
     if hasattr(model, "decision_function"):
@@ -219,9 +231,10 @@ def inspect(model_file: Path) -> dict[str, Any]:
     return label
 
 
-def tells_columns(notes: Mapping[str, Any]) -> bool:
-    """Tell whether the notes of a model file are those of `fit`, with all they say of the table."""
-    return notes.get("command") == COMMAND and all(name in notes for name in TOLD)
+def has_columns(notes: Mapping[str, Any]) -> bool:
+    """Return whether the notes of a model file are those of `fit`, which describe its table."""
+    names = ("rows", "files", "target", "id", "task", "views", "left_out")
+    return notes.get("command") == COMMAND and all(name in notes for name in names)
 
 
 def weights_of(model: Any) -> dict[str, float]:
@@ -232,8 +245,8 @@ def weights_of(model: Any) -> dict[str, float]:
     return {str(name): float(weight) for name, weight in zip(model.kernel_names_, eta, strict=True)}
 
 
-def check_place(out: Path, data: Sequence[str], is_one: Callable[[Path], bool], kind: str) -> None:
-    """Say now, not after the work, that a file could not be written."""
+def check_output(out: Path, data: Sequence[str], is_kind: Callable[[Path], bool], kind: str) -> None:
+    """Refuse before any work is done a file that cannot be written, or that would be lost."""
     if out.is_dir():
         raise DataError(f"{out} is a folder, not a file to write; give it a file name.")
     if not out.parent.is_dir():
@@ -241,12 +254,12 @@ def check_place(out: Path, data: Sequence[str], is_one: Callable[[Path], bool], 
     taken = {named_path(word)[1].resolve() for word in data}
     if out.resolve() in taken:
         raise DataError(f"{out} is one of the files to read; choose another name.")
-    if out.exists() and not is_one(out):
+    if out.exists() and not is_kind(out):
         raise DataError(f"{out} is there already and is not a {kind}; choose another name.")
 
 
 def is_model(path: Path) -> bool:
-    """Tell whether a file is a model file, of whatever version."""
+    """Return whether a file is a model file, of whatever version."""
     try:
         about(path)
     except DataError:
@@ -255,16 +268,11 @@ def is_model(path: Path) -> bool:
 
 
 def is_report(path: Path) -> bool:
-    """Tell whether a file may be a report: a page."""
+    """Return whether a file may be a report: a page."""
     return path.read_bytes()[:64].lower().startswith(b"<!doctype html")
 
 
 def is_predictions(path: Path) -> bool:
-    """Tell whether a file has the header of predictions."""
+    """Return whether a file has the header of predictions."""
     with path.open("rb") as file:
         return b"prediction" in file.readline()
-
-
-def unique_sentences(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    """Return warnings as sentences, each once."""
-    return list(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))

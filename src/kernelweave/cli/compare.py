@@ -14,25 +14,23 @@ from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 from kernelweave.bank.chosen import ConcatenatedBank
-from kernelweave.cli.commands import Request, prepare, unique_sentences
-from kernelweave.cli.methods import WITHOUT_COST, make, names
+from kernelweave.cli.commands import Prepared, Request, prepare
+from kernelweave.cli.methods import WITHOUT_COST, make_model, method_names
 from kernelweave.cli.progress import Tick, remembered_interrupt
 from kernelweave.errors import DataError
-from kernelweave.evaluation import paired, summary
+from kernelweave.evaluation import paired
+from kernelweave.evaluation import summary as mean_and_deviation
 from kernelweave.kernels import Gaussian
-from kernelweave.report.baselines import AVERAGE, CONCATENATED, GUESS, SINGLE, searched, single_kernels
+from kernelweave.report.baselines import AVERAGE, CONCATENATED, DUMMIES, SINGLE, grid_search, single_kernels
+from kernelweave.report.findings import unique_messages
 
 BASELINES = (AVERAGE, SINGLE, CONCATENATED)
-# What guessing scores: models that look at no column.
-GUESSES = tuple(name for name, _ in GUESS.values())
-# With more intervals than this one of them is likely to miss by chance.
-FEW_INTERVALS = 10
-USUAL = ("simple_mkl", "sm1_mkl", "l2_mkl")
-INNER_FOLDS = 3
+DEFAULT_METHODS = ("simple_mkl", "sm1_mkl", "l2_mkl")
+INNER_FOLDS = 3  # of the search for the best single kernel
 
 
 @dataclass
-class Contest:
+class ComparisonResult:
     """Scores of every method on every split; a method that was not finished is not there."""
 
     splits: list[tuple[Any, Any]] = field(repr=False)
@@ -41,17 +39,18 @@ class Contest:
     notes: list[str] = field(default_factory=list)
     stopped: bool = False
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return means, and paired differences from each baseline with intervals."""
+        constant = {name for name, _ in DUMMIES.values()}
         differences = {
             name: {base: self._difference(name, base) for base in BASELINES if base in self.scores}
             for name in self.scores
-            if name not in BASELINES + GUESSES
+            if name not in constant.union(BASELINES)
         }
         return {
             "splits": len(self.splits),
             "scores": self.scores,
-            "means": {name: asdict(summary(values)) for name, values in self.scores.items()},
+            "means": {name: asdict(mean_and_deviation(values)) for name, values in self.scores.items()},
             "differences": differences,
             "notes": [*self.notes, *_cautions(differences)],
             "stopped": self.stopped,
@@ -65,62 +64,62 @@ class Contest:
 
 
 def _cautions(differences: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
-    """Return what to bear in mind when reading the intervals."""
+    """Return notes on how to read the intervals."""
     intervals = [found["interval"] for row in differences.values() for found in row.values()]
-    said = []
+    notes = []
     if None in intervals:
-        said.append("– is no interval: the difference is the same on every split, which tells no error.")
-    if (count := len(intervals) - intervals.count(None)) > FEW_INTERVALS:
-        said.append(f"each of the {count} intervals is for itself: about one in twenty misses by chance.")
-    return said
+        notes.append("– is no interval: the difference is the same on every split, which tells no error.")
+    if (count := len(intervals) - intervals.count(None)) > 10:  # one in twenty misses
+        notes.append(f"each of the {count} intervals is for itself: about one in twenty misses by chance.")
+    return notes
 
 
-def candidates(request: Request, X: Any, told: dict[str, Any], methods: Sequence[str]) -> dict[str, Any]:
-    """Return the unfitted models by name, baselines first; the bank is taken out of ``told``."""
-    told.pop("ids")
-    bank, task = told.pop("bank"), told["task"]
-    chosen = names(task) if list(methods) == ["all"] else tuple(dict.fromkeys(methods))
-    average = make("average_kernel", bank, task, request.cost)
-    count = len(bank.fit(X.iloc[:2]))
+def candidates(request: Request, prepared: Prepared, methods: Sequence[str]) -> dict[str, Any]:
+    """Return the unfitted models by name, baselines first."""
+    bank, task = prepared.bank, prepared.summary["task"]
+    chosen = method_names(task) if list(methods) == ["all"] else tuple(dict.fromkeys(methods))
+    average = make_model("average_kernel", bank, task, request.cost)
+    count = len(bank.fit(prepared.X.iloc[:2]))
     joined = ConcatenatedBank(bank, Gaussian())
-    guess, dummy = GUESS[task]
+    constant, dummy = DUMMIES[task]
     models = {
-        guess: dummy,
+        constant: dummy,
         AVERAGE: average,
-        SINGLE: searched(average, single_kernels(bank, range(count), count), INNER_FOLDS),
-        CONCATENATED: make("average_kernel", joined, task, request.cost),
+        SINGLE: grid_search(average, single_kernels(bank, range(count), count), INNER_FOLDS),
+        CONCATENATED: make_model("average_kernel", joined, task, request.cost),
     }
     for name in chosen:
         cost = None if name in WITHOUT_COST else request.cost
         if name != "average_kernel":
-            models[name] = make(name, bank, task, cost)
+            models[name] = make_model(name, bank, task, cost)
     return models
 
 
 def compare(
     request: Request, methods: Sequence[str], folds: int, repeats: int, begin: Callable[[int], Tick]
-) -> tuple[Contest, dict[str, Any]]:
+) -> tuple[ComparisonResult, dict[str, Any]]:
     """Score every method on the same splits; Ctrl-C ends with the methods that were finished.
 
-    ``begin`` is told how many fits there will be, and gives what to call before each.
+    ``begin`` is called with the number of fits; what it returns is called with a name before each.
     """
     if folds < 2 or repeats < 1:
         raise DataError(f"--folds is 2 or more and --repeats 1 or more; got {folds} and {repeats}.")
-    X, y, told = prepare(request)
-    models = candidates(request, X, told, methods or USUAL)
-    contest = Contest(_splits(X, y, told["task"], folds, repeats), folds)
-    tick = begin(len(models) * len(contest.splits))
+    prepared = prepare(request)
+    X, y, summary = prepared.X, prepared.y, prepared.summary
+    models = candidates(request, prepared, methods or DEFAULT_METHODS)
+    result = ComparisonResult(_splits(X, y, summary["task"], folds, repeats), folds)
+    tick = begin(len(models) * len(result.splits))
     finished = 0
     with warnings.catch_warnings(record=True) as caught, remembered_interrupt() as pressed:
         warnings.simplefilter("always")
         try:
             for name, model in models.items():
-                contest.scores[name] = _score(model, X, y, contest.splits, partial(tick, name), pressed)
-                finished = len(caught)  # what an unfinished method warned of does not matter
+                result.scores[name] = _score(model, X, y, result.splits, partial(tick, name), pressed)
+                finished = len(caught)  # warnings of an unfinished method are dropped
         except KeyboardInterrupt:
-            contest.stopped = True
-    contest.notes = [*told["notes"], *unique_sentences(caught[:finished])]
-    return contest, told
+            result.stopped = True
+    result.notes = [*summary["notes"], *unique_messages(caught[:finished])]
+    return result, summary
 
 
 def _score(
@@ -137,11 +136,11 @@ def _score(
 
 
 def _splits(X: Any, y: Any, task: str, folds: int, repeats: int) -> list[tuple[Any, Any]]:
-    how: dict[str, Any] = {"n_splits": folds, "n_repeats": repeats, "random_state": 0}
+    options: dict[str, Any] = {"n_splits": folds, "n_repeats": repeats, "random_state": 0}
     if task == "regression":
         if len(y) < 2 * folds:
             raise DataError(f"{len(y)} rows are too few for {folds} folds; each needs two or more.")
-        return list(RepeatedKFold(**how).split(X))
+        return list(RepeatedKFold(**options).split(X))
     labels, counts = np.unique(y, return_counts=True)
     least = max(folds, -(-INNER_FOLDS * folds // (folds - 1)))  # so that each inner fold has one
     if counts.min() < least:
@@ -149,4 +148,4 @@ def _splits(X: Any, y: Any, task: str, folds: int, repeats: int) -> list[tuple[A
             f"The class {labels[counts.argmin()]} has {counts.min()} rows; {folds} folds with {INNER_FOLDS} "
             f"inside need {least}."
         )
-    return list(RepeatedStratifiedKFold(**how).split(X, y))
+    return list(RepeatedStratifiedKFold(**options).split(X, y))

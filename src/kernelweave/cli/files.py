@@ -1,4 +1,4 @@
-"""Tables from CSV, Parquet and NPZ files, or one sentence why not."""
+"""Reads tables from CSV, Parquet and NPZ files; what cannot be read is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LEADING_ZERO = re.compile(r"\s*[+-]?0\d")
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """One file: a pandas frame, and groups of its columns that the file itself keeps together."""
+class TableFile:
+    """One file: a pandas frame, and groups of its columns where the file has arrays of several columns."""
 
     name: str
     path: Path
@@ -32,14 +32,14 @@ class Sheet:
 
 
 def named_path(word: str) -> tuple[str, Path]:
-    """Return the name and the path of an argument, a path or ``name=path``; a path may hold a sign itself."""
+    """Return name and path of an argument, a path or ``name=path``; a path may have an equals sign itself."""
     name, sign, rest = word.partition("=")
     if sign and not Path(word).exists():
         return name, Path(rest)
     return Path(word).stem, Path(word)
 
 
-def read_sheet(word: str, key: str | None = None, target: str = "") -> Sheet:
+def read_table(word: str, key: str | None = None, target: str = "") -> TableFile:
     """Read the file of an argument: a path, or ``name=path`` to name it.
 
     Column ``key`` is left as it is written, and so is the target unless it is made of numbers.
@@ -58,45 +58,45 @@ def read_sheet(word: str, key: str | None = None, target: str = "") -> Sheet:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
     if not len(frame):
         raise DataError(f"{path} has no rows.")
-    return Sheet(label, path, frame, groups)
+    return TableFile(label, path, frame, groups)
 
 
-def _csv(path: Path, key: str | None, targets: Sequence[str]) -> tuple[Any, dict[str, list[str]]]:
+def _read_csv(path: Path, key: str | None, targets: Sequence[str]) -> tuple[Any, dict[str, list[str]]]:
     content = path.read_bytes()
     if not content.strip():
         raise DataError(f"{path} is empty.")
     if b"\0" in content:
         raise DataError(f"{path} is not a text file in UTF-8; save it as CSV in UTF-8.")
     try:
-        words = content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is not in UTF-8 (byte {content[error.start]:#04x} at position {error.start}); "
             "save it as UTF-8."
         ) from None
-    separator = _separator(words)
-    _require_even_rows(words, separator, path)
+    separator = _separator(text)
+    _require_even_rows(text, separator, path)
     pd = pandas()
-    # Every digit counts, which is what newer pandas does unasked, and says so.
-    how: dict[str, Any] = {"sep": separator, "float_precision": "round_trip"}
+    # Every digit counts; newer versions of pandas do this by default, and warn about the option.
+    options: dict[str, Any] = {"sep": separator, "float_precision": "round_trip"}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            frame = pd.read_csv(io.StringIO(words), **how)
+            frame = pd.read_csv(io.StringIO(text), **options)
             kept = [name for name in dict.fromkeys((key, *targets)) if name in frame.columns]
-            if kept:  # once more, as they are written: pandas takes NA, None and 01 for something else
-                how |= {"usecols": kept, "dtype": str, "keep_default_na": False, "na_values": [""]}
-                written = pd.read_csv(io.StringIO(words), **how)
+            if kept:  # once more as text: pandas reads NA, None and 01 as something else
+                options |= {"usecols": kept, "dtype": str, "keep_default_na": False, "na_values": [""]}
+                written = pd.read_csv(io.StringIO(text), **options)
     except (ValueError, pd.errors.ParserError) as error:
-        raise DataError(f"{path} is not a table in CSV: {_flat(error)}.") from None
+        raise DataError(f"{path} is not a table in CSV: {_one_line(error)}.") from None
     for name in kept:
-        if name == key or not _is_measured(frame[name], written[name]):
+        if name == key or not _is_quantity(frame[name], written[name]):
             frame[name] = written[name]
     return frame, {}
 
 
-def _is_measured(values: Any, written: Any) -> bool:
-    """Tell whether a column read as numbers was meant so; codes such as 007 would not come back the same."""
+def _is_quantity(values: Any, written: Any) -> bool:
+    """Return whether a column read as numbers holds quantities and not codes such as 007."""
     types = pandas().api.types
     if not types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
         return False
@@ -137,26 +137,26 @@ def _require_names(header: list[str], path: Path) -> None:
         raise DataError(f"{path} has several columns named {twice[0]!r}; names have to differ.")
 
 
-def _parquet(path: Path, *_: Any) -> tuple[Any, dict[str, list[str]]]:
+def _read_parquet(path: Path, *_: Any) -> tuple[Any, dict[str, list[str]]]:
     pd = pandas()
     try:
         frame = pd.read_parquet(path)
     except ImportError:
         raise DataError("Parquet files need pyarrow: pip install 'kernelweave[io]'.") from None
     except (ValueError, OSError) as error:
-        raise DataError(f"{path} is not a Parquet file: {_flat(error)}.") from None
+        raise DataError(f"{path} is not a Parquet file: {_one_line(error)}.") from None
     frame.columns = [str(name) for name in frame.columns]
     _require_names(list(frame.columns), path)
     return frame.reset_index(drop=True), {}
 
 
-def _npz(path: Path, *_: Any) -> tuple[Any, dict[str, list[str]]]:
+def _read_npz(path: Path, *_: Any) -> tuple[Any, dict[str, list[str]]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (ValueError, EOFError, BadZipFile, AttributeError) as error:
         raise DataError(
-            f"{path} is not an NPZ file of plain arrays ({_flat(error)}); write one with numpy.savez."
+            f"{path} is not an NPZ file of plain arrays ({_one_line(error)}); write one with numpy.savez."
         ) from None
     if not arrays:
         raise DataError(f"{path} holds no array.")
@@ -183,14 +183,14 @@ def _npz(path: Path, *_: Any) -> tuple[Any, dict[str, list[str]]]:
 
 Reader = Callable[[Path, str | None, Sequence[str]], tuple[Any, dict[str, list[str]]]]
 READERS: dict[str, Reader] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt"), _csv),
-    **dict.fromkeys((".parquet", ".pq"), _parquet),
-    ".npz": _npz,
+    **dict.fromkeys((".csv", ".tsv", ".txt"), _read_csv),
+    **dict.fromkeys((".parquet", ".pq"), _read_parquet),
+    ".npz": _read_npz,
 }
 
 
 def pandas() -> Any:
-    """Return pandas, or say how to get it."""
+    """Return pandas, or raise DataError with how to install it."""
     try:
         import pandas as pd
     except ImportError:
@@ -198,5 +198,5 @@ def pandas() -> Any:
     return pd
 
 
-def _flat(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split()).rstrip(".")

@@ -1,4 +1,4 @@
-"""The methods by the names of the presets, over views of a table."""
+"""Makes models by the names of the presets, over kernels on the views of a table."""
 
 from __future__ import annotations
 
@@ -17,21 +17,11 @@ from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners import Square
 from kernelweave.views.columns import near_matches
 
-SCALES = (0.25, 1.0, 4.0)
 # Presets whose first parameters are a bank and C, and which classify rows of a table.
 WITH_COST = (
     *("simple_mkl", "silp", "sm2_mkl", "lp_mkl", "l2_mkl", "elastic_net_mkl", "average_kernel", "sum_kernel"),
-    *(
-        "sample_adaptive",
-        "localized_mkl",
-        "obscure",
-        "align",
-        "alignf",
-        "kta",
-        "f_heuristic",
-        "pwmk",
-        "lp_beta",
-    ),
+    *("sample_adaptive", "localized_mkl", "obscure", "align", "alignf", "kta", "f_heuristic", "pwmk"),
+    "lp_beta",
 )
 WITHOUT_COST = ("mk_fda", "easy_mkl")
 REGRESSION: dict[str, Callable[[], Any]] = {
@@ -41,25 +31,29 @@ REGRESSION: dict[str, Callable[[], Any]] = {
     "average_kernel": Uniform,
 }
 BANKS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-    "gaussians": lambda views: KernelBank.per_view([Gaussian(scale=s) for s in SCALES], views=views),
+    "gaussians": lambda views: KernelBank.per_view(
+        [Gaussian(scale=s) for s in (0.25, 1.0, 4.0)], views=views
+    ),
     "linear": lambda views: KernelBank.per_view([Linear()], views=views),
     "distances": lambda views: KernelBank.distances(views=views),
 }
 
 
-def names(task: str) -> tuple[str, ...]:
-    """Return the methods there are for a task."""
+def method_names(task: str) -> tuple[str, ...]:
+    """Return the names of the methods for a task."""
     return tuple(REGRESSION) if task == "regression" else ("sm1_mkl", *WITH_COST, *WITHOUT_COST)
 
 
-def make(
+def make_model(
     method: str, bank: Any, task: str, C: float | None, verbose: int = 0, probability: bool = False
 ) -> Any:
-    """Return an unfitted model: standardised columns, then the method over the bank; C None is its own."""
-    if method not in names(task):
-        raise DataError(
-            f"There is no method {method!r} for {task}; did you mean {near_matches(method, names(task))}?"
-        )
+    """Return an unfitted model: standardised columns, then the method over the bank.
+
+    C is the cost of an error; None is the default of the method.
+    """
+    if method not in method_names(task):
+        near = near_matches(method, method_names(task))
+        raise DataError(f"There is no method {method!r} for {task}; did you mean {near}?")
     if C is not None and not 0.0 < C < float("inf"):
         raise DataError(f"--cost must be a number above 0; got {C:g}.")
     if C is not None and method in WITHOUT_COST and task == "classification":
@@ -82,7 +76,7 @@ def make(
 
 
 def make_bank(kind: str, views: Mapping[str, Sequence[int]]) -> Any:
-    """Return the kernels of a kind on every view, which are positions of columns."""
+    """Return the kernels of a kind on every view; views are positions of columns."""
     if kind not in BANKS:
         raise DataError(f"There is no bank {kind!r}; there are {', '.join(BANKS)}.")
-    return BANKS[kind]({name: list(places) for name, places in views.items()})
+    return BANKS[kind]({name: list(columns) for name, columns in views.items()})

@@ -1,4 +1,4 @@
-"""What was done, as tables for people."""
+"""Prints summaries of what was done as tables."""
 
 from __future__ import annotations
 
@@ -7,73 +7,70 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from kernelweave.cli.commands import tells_columns
-
-BAR = 24
-SHOWN = 6
+from kernelweave.cli.commands import has_columns
 
 
 def plain_console(*, stderr: bool = False) -> Console:
-    """Return a console that prints names as they are: neither [b] nor :a: means anything in them."""
+    """Return a console that prints names as they are: [b] and :a: in them have no meaning."""
     return Console(stderr=stderr, markup=False, emoji=False)
 
 
-def say_fit(console: Console, told: dict[str, Any], *, hint: bool = False) -> None:
-    """Say which columns were taken for what, what was learnt, and where it is."""
-    say_columns(console, told)
-    console.print(weight_table(told["weights"]))
-    gap = f", relative duality gap {told['relative_gap']:.1e}" if "relative_gap" in told else ""
-    kind = "accuracy" if told["task"] == "classification" else "R²"
-    console.print(f"{told['model']}: {kind} on the training rows {told['score']:.3f}{gap}.")
-    say_notes(console, told["notes"])
-    console.print(f"Model written to {told['written']}.")
+def print_fit(console: Console, summary: dict[str, Any], *, hint: bool = False) -> None:
+    """Print which columns were used as what, what was learnt, and where it was written."""
+    print_columns(console, summary)
+    console.print(weight_table(summary["weights"]))
+    gap = f", relative duality gap {summary['relative_gap']:.1e}" if "relative_gap" in summary else ""
+    kind = "accuracy" if summary["task"] == "classification" else "R²"
+    console.print(f"{summary['model']}: {kind} on the training rows {summary['score']:.3f}{gap}.")
+    print_notes(console, summary["notes"])
+    console.print(f"Model written to {summary['written']}.")
     if hint:
         console.print(
             "It will do worse on rows it has not seen; --report FILE.html or compare tell how well."
         )
 
 
-def say_columns(console: Console, told: dict[str, Any]) -> None:
-    """Say which columns were taken for what."""
-    table = Table(title=f"{told['rows']} rows of {', '.join(told['files'])}")
+def print_columns(console: Console, summary: dict[str, Any]) -> None:
+    """Print which columns were used as what."""
+    table = Table(title=f"{summary['rows']} rows of {', '.join(summary['files'])}")
     table.add_column("taken for")
     table.add_column("columns")
-    table.add_row("target", f"{told['target']} ({told['task']}{_classes(told)})")
-    if told["id"]:
-        table.add_row("id", told["id"])
-    for name, columns in told["views"].items():
-        table.add_row(f"view {name}", _some(columns))
+    table.add_row("target", f"{summary['target']} ({summary['task']}{_classes(summary)})")
+    if summary["id"]:
+        table.add_row("id", summary["id"])
+    for name, columns in summary["views"].items():
+        table.add_row(f"view {name}", _name_list(columns))
     reasons: dict[str, list[str]] = {}
-    for name, reason in told["left_out"].items():
+    for name, reason in summary["left_out"].items():
         reasons.setdefault(reason, []).append(name)
     for reason, names in reasons.items():
-        table.add_row(f"left out: {reason}", _some(names))
+        table.add_row(f"left out: {reason}", _name_list(names))
     console.print(table)
 
 
-def say_compare(console: Console, told: dict[str, Any]) -> None:
-    """Say how the methods did, and how they differ from the baselines on the same splits."""
-    kind = "accuracy" if told["task"] == "classification" else "R²"
-    bases = list(next(iter(told["differences"].values()), {}))
-    table = Table(title=f"{kind} on {told['splits']} splits, and differences with 95 % intervals")
+def print_comparison(console: Console, summary: dict[str, Any]) -> None:
+    """Print the scores of the methods, and their differences from the baselines on the same splits."""
+    kind = "accuracy" if summary["task"] == "classification" else "R²"
+    bases = list(next(iter(summary["differences"].values()), {}))
+    table = Table(title=f"{kind} on {summary['splits']} splits, and differences with 95 % intervals")
     table.add_column("method")
     table.add_column("mean ± sd", justify="right")
     for base in bases:
         table.add_column(f"minus {base}", justify="right")
-    for name, mean in told["means"].items():
-        differences = told["differences"].get(name, {})
+    for name, mean in summary["means"].items():
+        differences = summary["differences"].get(name, {})
         cells = [_difference(differences[base]) if base in differences else "" for base in bases]
         table.add_row(name, f"{mean['mean']:.4f} ± {mean['deviation']:.4f}", *cells)
     console.print(table)
-    say_notes(console, told["notes"])
+    print_notes(console, summary["notes"])
 
 
-def say_inspect(console: Console, label: dict[str, Any]) -> None:
-    """Say what is in a model file."""
+def print_model(console: Console, label: dict[str, Any]) -> None:
+    """Print what is in a model file."""
     versions = ", ".join(f"{name} {number}" for name, number in label["versions"].items())
     console.print(f"{label['model']}, format {label['format']}, written with {versions}.")
-    if tells_columns(label["notes"]):
-        say_columns(console, label["notes"])
+    if has_columns(label["notes"]):
+        print_columns(console, label["notes"])
     if label["weights"]:
         console.print(weight_table(label["weights"]))
     if "certificate" in label:
@@ -83,8 +80,8 @@ def say_inspect(console: Console, label: dict[str, Any]) -> None:
         )
 
 
-def say_notes(console: Console, notes: list[str]) -> None:
-    """Say what the user should know."""
+def print_notes(console: Console, notes: list[str]) -> None:
+    """Print notes to the user."""
     for note in notes:
         console.print(f"Note: {note}")
 
@@ -97,7 +94,7 @@ def weight_table(weights: dict[str, float]) -> Table:
     table.add_column("")
     top = max(weights.values(), default=0.0) or 1.0
     for name, weight in weights.items():
-        table.add_row(name, f"{weight:.3f}", "█" * round(BAR * max(weight, 0.0) / top))
+        table.add_row(name, f"{weight:.3f}", "█" * round(24 * max(weight, 0.0) / top))
     return table
 
 
@@ -108,12 +105,12 @@ def _difference(found: dict[str, Any]) -> str:
     return f"{found['difference']:+.4f} [{low:+.4f}, {high:+.4f}]"
 
 
-def _classes(told: dict[str, Any]) -> str:
-    counts = told.get("classes", {})
+def _classes(summary: dict[str, Any]) -> str:
+    counts = summary.get("classes", {})
     return ": " + ", ".join(f"{label} × {count}" for label, count in counts.items()) if counts else ""
 
 
-def _some(names: list[str]) -> str:
-    if len(names) <= SHOWN:
+def _name_list(names: list[str]) -> str:
+    if len(names) <= 6:
         return ", ".join(names)
-    return f"{', '.join(names[: SHOWN - 1])}, ... {names[-1]} ({len(names)})"
+    return f"{', '.join(names[:5])}, ... {names[-1]} ({len(names)})"

@@ -1,4 +1,4 @@
-"""While the user waits: a bar with the time left, and Ctrl-C that is not forgotten."""
+"""Progress of long commands: a bar with the time left, and Ctrl-C that is remembered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tick = Callable[[str], None]
 
 @contextmanager
 def fits_bar(shown: bool) -> Iterator[Callable[[int], Tick]]:
-    """Give a function that starts a bar of so many fits; what it returns is called before each."""
+    """Yield a function that starts a bar of a number of fits; what that returns is called before each fit."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as progress:
 
@@ -29,14 +29,14 @@ def fits_bar(shown: bool) -> Iterator[Callable[[int], Tick]]:
 
 @contextmanager
 def remembered_interrupt() -> Iterator[threading.Event]:
-    """Give an event that Ctrl-C sets, also where a fit takes the interrupt for its own end and returns."""
+    """Yield an event that Ctrl-C sets, also where a fit catches the interrupt, stops early and returns."""
     pressed = threading.Event()
 
     def press(*_: Any) -> None:
         pressed.set()
         raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():  # only the main thread hears signals
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield pressed
         return
     before = signal.signal(signal.SIGINT, press)

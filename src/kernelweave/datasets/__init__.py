@@ -1,13 +1,15 @@
-"""The papers' data sets by name, and problems to draw."""
+"""The papers' data sets by name, and problems to draw.
+
+``catalogue`` loads files by name, ``openml`` fetches the same sets, ``generators`` draws simulations.
+"""
 
 from kernelweave.datasets.catalogue import load, names
-from kernelweave.datasets.dataset import Dataset
-from kernelweave.datasets.files import data_directory
-from kernelweave.datasets.fisher import overlapping_gaussians
+from kernelweave.datasets.dataset import Dataset, data_directory
 from kernelweave.datasets.generators import (
     corrupted_views,
     g241c,
     g241d,
+    overlapping_gaussians,
     privileged_toy,
     ringnorm,
     with_noise_features,

@@ -1,4 +1,4 @@
-"""Comparing methods and metrics: what differences mean, and what privileged features had to do with it."""
+"""Comparing methods on the same splits, scoring metrics of pairs, and the control for privileged features."""
 
 from kernelweave.evaluation.pairs import pair_average_precision, pair_roc_auc
 from kernelweave.evaluation.permuted import PermutedControl, permuted_control

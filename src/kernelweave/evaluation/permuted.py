@@ -22,8 +22,8 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 class PermutedControl:
     """Scores on the same folds: with privileged features, with their rows shuffled, and without any.
 
-    ``permuted`` has one row per shuffle. What shuffled features gain over none is not information: it is the
-    price on slacks they bring, a regulariser. Only ``gain``, the mean lead over the shuffled ones, is.
+    ``permuted`` has one row per shuffle. What shuffled features gain over none is no information: they put a
+    price on slacks, which regularises. Only ``gain``, the mean lead over the shuffled ones, is information.
     """
 
     scores: Vector
@@ -99,12 +99,12 @@ def permuted_control(
 
 
 def _rows_of_samples(privileged: Any, X: Any, train: Any, rng: Any) -> Any:  # noqa: ARG001
-    """Return the rows of the training samples, in another order if there is a source of chance."""
+    """Return the rows of the training samples, shuffled if a random generator is given."""
     return _safe_indexing(privileged, train if rng is None else rng.permutation(train))
 
 
 def _rows_of_points(privileged: Any, X: Any, train: Any, rng: Any) -> AnyArray:
-    """Return the table of all points; those in training pairs may change places with each other."""
+    """Return the table of all points; with a random generator those of the training pairs are shuffled."""
     table = np.array(privileged, dtype=np.float64)
     if rng is not None:
         points = np.unique(_safe_indexing(X, train))
@@ -124,7 +124,7 @@ def _is_by_point(model: Any, X: Any, privileged: Any) -> bool:
 
 
 def _check_routes(model: Any) -> None:
-    """Refuse a pipeline that has not been told which of its steps privileged features are for."""
+    """Refuse a pipeline without metadata routing, which cannot pass privileged features to a step."""
     inner = model
     while not isinstance(inner, Pipeline) and hasattr(inner, "estimator"):
         inner = inner.estimator  # a search

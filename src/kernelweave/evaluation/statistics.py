@@ -11,9 +11,6 @@ from scipy import stats
 
 from kernelweave._typing import Matrix, Vector
 
-# Scores that differ by less, relative to the largest, differ by the rounding of their last digits.
-ROUNDING = 1e-13
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -69,7 +66,7 @@ class Friedman:
     n_datasets: int
 
     def differ(self, one: int, other: int) -> bool:
-        """Tell whether two methods' ranks differ by more than chance explains at the level asked for."""
+        """Return whether two methods' ranks differ by more than chance explains at the level of the test."""
         return abs(self.average_ranks[one] - self.average_ranks[other]) > self.critical_difference
 
 
@@ -109,7 +106,7 @@ class Paired:
 
     ``effect`` is the mean difference in its standard deviations (Cohen's d of paired values), ``wins`` the
     share of splits on which the first is better, ties counted half. Where all differences are the same they
-    tell nothing of their error: interval, ``p_value`` and ``effect`` are NaN, and ``is_known`` is False.
+    carry no estimate of their error: interval, ``p_value`` and ``effect`` are NaN, and ``is_known`` is False.
     """
 
     difference: float
@@ -131,7 +128,7 @@ def paired(first: Any, second: Any, *, test_share: float | None = None, level: f
 
     With ``test_share`` the splits are random cuts of one data set whose training sets overlap, and the
     variance of the mean is that of Nadeau and Bengio: s²(1/n + share/(1 − share)) in place of s²/n. Without
-    it the pairs count as independent. ``wilcoxon`` is the signed-rank test, which knows nothing of overlap.
+    it the pairs count as independent. ``wilcoxon`` is the signed-rank test, which ignores the overlap.
     Two methods that differ by the same on every split, as both may do on few rows, have no known interval.
 
     >>> from kernelweave.evaluation import paired
@@ -151,7 +148,7 @@ def paired(first: Any, second: Any, *, test_share: float | None = None, level: f
     error = float(spread * np.sqrt(1.0 / n + overlap))
     mean = float(d.mean())
     signed = float(stats.wilcoxon(d, zero_method="zsplit", method="approx").pvalue) if d.any() else 1.0
-    if spread <= ROUNDING * max(np.abs(a).max(), np.abs(b).max()):
+    if spread <= 1e-13 * max(np.abs(a).max(), np.abs(b).max()):  # the rounding of the scores' last digits
         unknown = float("nan")
         return Paired(mean, (unknown, unknown), unknown, signed, unknown, _wins(d), n)
     half = float(stats.t.ppf(0.5 + 0.5 * level, n - 1)) * error

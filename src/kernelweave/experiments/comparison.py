@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import time
-import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +10,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
 from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.datasets import load, with_noise_features
 from kernelweave.estimators import MKLClassifier, MKLClassifierCV
-from kernelweave.experiments.experiment import chosen
+from kernelweave.experiments.common import convergence_warnings_ignored, standardised, timed
 from kernelweave.experiments.store import Cell
+from kernelweave.experiments.study import all_cells, fingerprint, quick_cells
 from kernelweave.geometry import Geometry
 from kernelweave.learners import Hinge
 
@@ -41,7 +38,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Sample:
+class DatasetSample:
     """Which data set, how many of its samples a split draws (None: all), and what the paper calls it."""
 
     dataset: str
@@ -59,7 +56,7 @@ class Comparison:
     """
 
     name: str
-    samples: tuple[Sample, ...]
+    samples: tuple[DatasetSample, ...]
     methods: Mapping[str, Method]
     bank: Any
     C: tuple[float, ...]
@@ -72,11 +69,10 @@ class Comparison:
 
     @property
     def protocol(self) -> str:
-        settings = (
-            *(dict(self.methods), self.bank, self.C, self.train_share, self.folds, self.tol),
-            {sample.dataset: sample.n_samples for sample in self.samples},
+        sizes = {sample.dataset: sample.n_samples for sample in self.samples}
+        return fingerprint(
+            dict(self.methods), self.bank, self.C, self.train_share, self.folds, self.tol, sizes
         )
-        return hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -84,29 +80,22 @@ class Comparison:
 
     def cells(self, quick: bool) -> list[Cell]:
         """Return one cell per data set, noise level, split and method; quick, those ``quick`` names."""
-        every: list[Cell] = [
-            {"dataset": sample.dataset, "noise": noise, "split": split, "method": method}
-            for sample in self.samples
-            for noise in self.noise
-            for split in range(self.splits)
-            for method in self.methods
-        ]
-        return chosen(every, self.quick) if quick else every
+        every = all_cells(
+            dataset=self.datasets, noise=self.noise, split=range(self.splits), method=self.methods
+        )
+        return quick_cells(every, self.quick) if quick else every
 
     def measure(self, cell: Cell, data: str | Path | None) -> dict[str, Any]:
         X, y, train, test = self._split(cell, data)
-        X = (X - X[train].mean(axis=0)) / _spread(X[train])
+        X = standardised(X, train)
         method = self.methods[cell["method"]]
         search = self._search(method, X[train], y[train], cell["split"])
         fitted = clone(self.bank).fit(X[train])
         grams = list(fitted.grams())
         model = MKLClassifier("precomputed", learner=Hinge(), geometry=clone(method.geometry), tol=self.tol)
         model.set_params(**search.best_params_)
-        started = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is recorded
-            model.fit(grams, y[train])
-        seconds = time.process_time() - started
+        with convergence_warnings_ignored():
+            _, seconds = timed(lambda: model.fit(grams, y[train]))
         crossed = [K for _, K in sorted(fitted.cross(X[test]), key=lambda pair: pair[0])]
         return {
             "accuracy": float(model.score(crossed, y[test])),
@@ -143,11 +132,5 @@ class Comparison:
             tol=self.tol,
             refit=False,
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with convergence_warnings_ignored():
             return search.fit(X, y)
-
-
-def _spread(X: Matrix) -> Vector:
-    deviation = X.std(axis=0)
-    return np.where(deviation > 0.0, deviation, 1.0)

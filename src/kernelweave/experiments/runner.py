@@ -1,4 +1,4 @@
-"""Running an experiment: the cells that are not done yet, side by side, each kept as soon as it is done."""
+"""Runs the cells of an experiment that are not done yet, side by side; each is kept as soon as it is done."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from joblib import Parallel, delayed, parallel_config
 
 from kernelweave._threads import blas_threads
 from kernelweave.datasets import data_directory
-from kernelweave.datasets.files import VARIABLE
+from kernelweave.datasets.dataset import VARIABLE
 from kernelweave.errors import DataError
-from kernelweave.experiments.experiment import Experiment, Study
 from kernelweave.experiments.store import Cell, Store, key
-
-Done = Callable[[int, int], None]
+from kernelweave.experiments.study import Experiment, Study
 
 
 def run(
@@ -30,9 +28,9 @@ def run(
     data: str | Path | None = None,
     n_jobs: int = 1,
     cluster: str | None = None,
-    done: Done | None = None,
+    done: Callable[[int, int], None] = lambda *_: None,
 ) -> list[dict[str, Any]]:
-    """Do what is left of an experiment and return the records of all its cells.
+    """Run the cells that are left of an experiment and return the records of all its cells.
 
     ``done`` is called with the number of finished cells and of all. What is finished is kept at once, so a
     run that is killed goes on where it was; several runs may share a store.
@@ -44,18 +42,17 @@ def run(
     cells = study.cells(quick)
     finished = store.done(study.name, study.protocol)
     left = [cell for cell in cells if key(cell) not in finished]
-    report = done or (lambda *_: None)
-    report(len(cells) - len(left), len(cells))
+    done(len(cells) - len(left), len(cells))
     context = environment()
     with _backend(cluster, n_jobs) as parallel:
         tasks = (delayed(_measure)(study, cell, data) for cell in left)
         for count, (cell, measures) in enumerate(parallel(tasks), start=len(cells) - len(left) + 1):
             store.put(study.name, study.protocol, cell, measures, context)
-            report(count, len(cells))
-    return records_of(study, store, cells)
+            done(count, len(cells))
+    return stored_records(study, store, cells)
 
 
-def records_of(study: Study, store: Store, cells: Sequence[Cell]) -> list[dict[str, Any]]:
+def stored_records(study: Study, store: Store, cells: Sequence[Cell]) -> list[dict[str, Any]]:
     """Return what a store holds of these cells; it may hold others, of an earlier or a quicker run."""
     wanted = {key(cell) for cell in cells}
     names = tuple(cells[0]) if cells else ()
@@ -84,10 +81,10 @@ def _measure(study: Study, cell: Cell, data: str | Path | None) -> tuple[Cell, d
 
 @contextmanager
 def _backend(cluster: str | None, n_jobs: int) -> Iterator[Parallel]:
-    """Yield what runs tasks and hands over each answer as soon as it is there."""
-    how: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
+    """Yield the pool that runs tasks and yields each result as soon as it is there."""
+    options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
     if cluster is None:
-        yield Parallel(n_jobs=n_jobs, **how)
+        yield Parallel(n_jobs=n_jobs, **options)
         return
     try:
         from dask.distributed import Client
@@ -100,7 +97,7 @@ def _backend(cluster: str | None, n_jobs: int) -> Iterator[Parallel]:
     except (OSError, ValueError) as error:
         raise DataError(f"No Dask cluster at {cluster!r} ({error}); give its scheduler's address.") from None
     with client, parallel_config(backend="dask"):
-        yield Parallel(**how)
+        yield Parallel(**options)
 
 
 def _require_data(study: Study, data: str | Path | None) -> None:

@@ -1,4 +1,8 @@
-"""Why a model says what it says: what each kernel adds, what each view counts, how sure it is."""
+"""Why a model predicts what it does.
+
+``contributions`` has what each kernel adds to a decision, ``leaving_out`` what a view is worth, ``stability``
+how the weights vary from sample to sample; ``refits`` is what the last two share with the report.
+"""
 
 from kernelweave.explain.contributions import Contributions, contributions
 from kernelweave.explain.leaving_out import ViewCosts, leave_view_out

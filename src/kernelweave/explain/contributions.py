@@ -11,10 +11,6 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import NotOfferedError
 from kernelweave.estimators.base import KernelEstimator
 
-# Rows on which the sum is compared with the model's own answer.
-CHECKED = 8
-ROUNDING = 1e-9
-
 
 @dataclass(frozen=True)
 class Contributions:
@@ -25,22 +21,22 @@ class Contributions:
     values : array of shape (n, M), or (n, problems, M) beyond two classes
         Contributions of the kernels.
     intercept : array of shape (), or (problems,)
-        What no kernel says.
+        The part that no kernel adds.
     names, views : tuples of str
         The kernels, and the view of each.
 
     Notes
     -----
-    Differs from the paper: it is in none; the decision function of every additive kernel machine.
+    Differs from the paper: it is in none; the decision function of every additive kernel model.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kernelweave.explain import Contributions
-    >>> said = Contributions(np.array([[1.0, 2.0], [3.0, 2.0]]), np.array(-1.0), ("a", "b"), ("x", "x"))
-    >>> said.decision
+    >>> found = Contributions(np.array([[1.0, 2.0], [3.0, 2.0]]), np.array(-1.0), ("a", "b"), ("x", "x"))
+    >>> found.decision
     array([2., 4.])
-    >>> said.importance()
+    >>> found.importance()
     {'a': 1.0, 'b': 0.0}
 
     """
@@ -65,7 +61,7 @@ class Contributions:
     def importance(self) -> dict[str, float]:
         """Return how much each kernel moves the decision: the mean distance from its mean over the samples.
 
-        A kernel that says the same of every sample is an intercept by another name, and has none. Several
+        A kernel that adds the same to every sample acts as an intercept, and has importance 0. Several
         problems give their mean.
         """
         moved = np.abs(self.values - self.values.mean(axis=0)).mean(axis=0)
@@ -79,7 +75,7 @@ def contributions(model: Any, X: Any) -> Contributions:
     Parameters
     ----------
     model : estimator
-        A fitted kernel machine of kernelweave, or a pipeline or search that ends in one.
+        A fitted kernel model of kernelweave, or a pipeline or search that ends in one.
     X : samples as for ``predict``.
 
     Returns
@@ -96,34 +92,37 @@ def contributions(model: Any, X: Any) -> Contributions:
     >>> X, y = load_iris(return_X_y=True)
     >>> views = {"sepal": [0, 1], "petal": [2, 3]}
     >>> model = MKLClassifier(KernelBank.per_view(views=views)).fit(X, y)
-    >>> said = contributions(model, X[:3])
-    >>> bool(np.allclose(said.decision, model.decision_function(X[:3])))
+    >>> found = contributions(model, X[:3])
+    >>> bool(np.allclose(found.decision, model.decision_function(X[:3])))
     True
-    >>> list(said.by_view().importance())
+    >>> list(found.by_view().importance())
     ['sepal', 'petal']
 
     """
-    last, X = unwrapped(model, X)
+    last, X = unwrap(model, X)
     if not isinstance(last, KernelEstimator):
         raise NotOfferedError(
             f"contributions needs a kernel machine of kernelweave; got {type(last).__name__}, "
             "which has no kernels."
         )
     last._require_fit()
-    parts = _parts(last, X)
-    views: Any = getattr(last.bank_, "view_names", last.kernel_names_)
-    alone = parts.shape[1] == 1
-    intercept = last._kernel_rest()
+    parts, intercept = _kernel_parts(last, X)
+    single = parts.shape[1] == 1
     return Contributions(
-        parts[:, 0] if alone else parts,
-        intercept.reshape(()) if alone else intercept,
+        parts[:, 0] if single else parts,
+        intercept.reshape(()) if single else intercept,
         tuple(str(name) for name in last.kernel_names_),
-        tuple(str(view) for view in views),
+        views_of_kernels(last),
     )
 
 
-def unwrapped(model: Any, X: Any = None) -> tuple[Any, Any]:
-    """Return the kernel machine inside pipelines and searches, and the samples as it sees them."""
+def views_of_kernels(fitted: Any) -> tuple[str, ...]:
+    """Return the view of every kernel of a fitted model; kernels without a view are one of their own."""
+    return tuple(str(view) for view in getattr(fitted.bank_, "view_names", fitted.kernel_names_))
+
+
+def unwrap(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """Return the kernel model inside pipelines and searches, and the samples transformed for it."""
     while True:
         if hasattr(model, "steps"):
             for _, step in model.steps[:-1]:
@@ -136,28 +135,31 @@ def unwrapped(model: Any, X: Any = None) -> tuple[Any, Any]:
             return model, X
 
 
-def _parts(model: Any, X: Any) -> AnyArray:
-    """Return the parts, or say that the model's decision is not a sum over kernels."""
-    wrong = NotOfferedError(
+def _kernel_parts(model: Any, X: Any) -> tuple[AnyArray, AnyArray]:
+    """Return the parts of the kernels and the intercept; refuse a decision that is not a sum over kernels."""
+    refusal = NotOfferedError(
         f"The decision of {type(model).__name__} is not a sum over kernels of single samples; contributions "
         "are known for MKLClassifier, MKLRegressor, OneClassMKL and other machines with one coefficient per "
         "sample."
     )
     try:
         parts: AnyArray = model._kernel_parts(X)
-        rest = model._kernel_rest()
+        intercept: AnyArray = model._kernel_rest()
     except (IndexError, TypeError, AttributeError) as error:  # coefficients of another shape, or none
-        raise wrong from error
-    answer = model.decision_function if hasattr(model, "decision_function") else model.predict
-    said = np.asarray(answer(_first(X)))
-    total = parts[: len(said)].sum(axis=2) + rest
-    said = said.reshape(total.shape) if said.size == total.size else said
-    if said.shape != total.shape or np.abs(said - total).max() > ROUNDING * max(1.0, np.abs(said).max()):
-        raise wrong
-    return parts
+        raise refusal from error
+    # A few rows are enough to see whether the parts add up to the model's own decision.
+    decide = model.decision_function if hasattr(model, "decision_function") else model.predict
+    decision = np.asarray(decide(_first_rows(X, 8)))
+    total = parts[: len(decision)].sum(axis=2) + intercept
+    decision = decision.reshape(total.shape) if decision.size == total.size else decision
+    if decision.shape != total.shape:
+        raise refusal
+    if np.abs(decision - total).max() > 1e-9 * max(1.0, np.abs(decision).max()):
+        raise refusal
+    return parts, intercept
 
 
-def _first(X: Any) -> Any:
+def _first_rows(X: Any, count: int) -> Any:
     if isinstance(X, list | tuple) and np.ndim(X[0]) > 1:  # matrices or views; else rows as lists
-        return [part[:CHECKED] for part in X]
-    return X.iloc[:CHECKED] if hasattr(X, "iloc") else X[:CHECKED]
+        return [part[:count] for part in X]
+    return X.iloc[:count] if hasattr(X, "iloc") else X[:count]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,8 +12,14 @@ from sklearn.base import clone
 from kernelweave._typing import Vector
 from kernelweave.errors import DataError
 from kernelweave.evaluation import Paired, paired
-from kernelweave.explain.contributions import unwrapped
-from kernelweave.explain.refits import cut, has_bank, held_out_scores, rows_of, with_kernels
+from kernelweave.explain.contributions import unwrap, views_of_kernels
+from kernelweave.explain.refits import (
+    cross_validation_splits,
+    has_bank,
+    held_out_scores,
+    train_test_data,
+    with_kernels,
+)
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,8 @@ def leave_view_out(model: Any, X: Any, y: Any, *, cv: int = 5, random_state: Any
 
     Notes
     -----
-    Other parameters stay as they are. A cost near zero means that the other views say the same, not that the
-    view says nothing. Differs from the paper: it is in none.
+    Other parameters stay as they are. A cost near zero means that the other views can replace the view, not
+    that it carries no information. Differs from the paper: it is in none.
 
     Examples
     --------
@@ -98,22 +105,34 @@ def leave_view_out(model: Any, X: Any, y: Any, *, cv: int = 5, random_state: Any
             f"leave_view_out refits models with a bank of kernels; got {type(model).__name__}, "
             "which has none."
         )
-    splits = cut(model, X, y, cv, random_state)
-    X_train, y_train, _, _ = rows_of(model, X, y, splits[0])
-    fitted, _ = unwrapped(clone(model).fit(X_train, y_train))
-    groups = kernels_by_view(fitted)
-    if len(groups) < 2:
-        raise DataError(f"There is one view only ({next(iter(groups))}); nothing can be left out.")
-    without = {}
-    everything = range(len(fitted.kernel_names_))
-    for view, members in groups.items():
-        less, X_less = with_kernels(model, X, [m for m in everything if m not in members])
-        without[view] = np.array(held_out_scores(less, X_less, y, splits))
-    scores = np.array(held_out_scores(model, X, y, splits))
-    return ViewCosts(scores, without, 1.0 / len(splits))
+    splits = cross_validation_splits(model, X, y, cv, random_state)
+    X_train, y_train, _, _ = train_test_data(model, X, y, splits[0])
+    fitted, _ = unwrap(clone(model).fit(X_train, y_train))
+    views = kernels_by_view(fitted)
+    if len(views) < 2:
+        raise DataError(f"There is one view only ({next(iter(views))}); nothing can be left out.")
+    without = scores_without_views(
+        model, X, views, lambda _, reduced, X_reduced: held_out_scores(reduced, X_reduced, y, splits)
+    )
+    return ViewCosts(np.array(held_out_scores(model, X, y, splits)), without, 1.0 / len(splits))
+
+
+def scores_without_views(
+    model: Any, X: Any, views: Mapping[str, list[int]], score: Callable[[str, Any, Any], list[float]]
+) -> dict[str, Vector]:
+    """Return the scores of the model without each view.
+
+    ``views`` are the positions of each view's kernels; ``score`` is called with the name of the view, the
+    model without it and the samples as that model takes them.
+    """
+    scores = {}
+    for left_out, members in views.items():
+        kept = sorted({m for kernels in views.values() for m in kernels} - set(members))
+        scores[left_out] = np.array(score(left_out, *with_kernels(model, X, kept)))
+    return scores
 
 
 def kernels_by_view(fitted: Any) -> dict[str, list[int]]:
     """Return the positions of the kernels of every view of a fitted model."""
-    views = getattr(fitted.bank_, "view_names", fitted.kernel_names_)
-    return {str(view): [m for m, name in enumerate(views) if name == view] for view in dict.fromkeys(views)}
+    views = views_of_kernels(fitted)
+    return {view: [m for m, name in enumerate(views) if name == view] for view in dict.fromkeys(views)}

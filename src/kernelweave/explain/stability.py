@@ -1,4 +1,4 @@
-"""How sure the weights are: refits on resampled samples."""
+"""How much the kernel weights vary from sample to sample: refits on bootstrap resamples."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import NotOfferedError
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.training import warn_if_open
-
-# A weight below this share of the largest counts as none: it is what a solver leaves at its tolerance.
-NOTHING = 1e-6
+from kernelweave.explain.contributions import views_of_kernels
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class WeightStability:
 
     Notes
     -----
-    Intervals are percentiles of the resampled weights and tell how the weights move, not more. Noise takes
+    Intervals are percentiles of the resampled weights and show how the weights vary, no more. Noise takes
     some weight in a small sample, and in a resample more still, so that the weights of a much larger sample
     lie within them far less often than ``level`` says: ``kernelweave reproduce weight-intervals`` counts it.
     Differs from the paper: it is in none.
@@ -76,7 +74,8 @@ class WeightStability:
     def frequency(self) -> AnyArray:
         """The share of resamples in which the kernel has weight."""
         top = self.resampled.max(axis=-1, keepdims=True)
-        return np.asarray((self.resampled > NOTHING * top).mean(axis=0))
+        # Less than a millionth of the largest weight is what a solver leaves at its tolerance.
+        return np.asarray((self.resampled > 1e-6 * top).mean(axis=0))
 
     def over_classes(self) -> WeightStability:
         """Return the same of the mean over the classes, where every class has weights of its own."""
@@ -89,8 +88,8 @@ class WeightStability:
         found, mean = {}, self.over_classes()
         for view in dict.fromkeys(self.views):
             of_view = np.array([name == view for name in self.views])
-            many = mean.resampled[:, of_view].sum(axis=1)
-            ends = np.quantile(many, [0.5 - 0.5 * self.level, 0.5 + 0.5 * self.level])
+            sums = mean.resampled[:, of_view].sum(axis=1)
+            ends = np.quantile(sums, [0.5 - 0.5 * self.level, 0.5 + 0.5 * self.level])
             found[view] = (float(mean.weights[of_view].sum()), float(ends[0]), float(ends[1]))
         return found
 
@@ -104,7 +103,7 @@ def weight_stability(
     level: float = 0.95,
     random_state: Any = None,
 ) -> WeightStability:
-    """Refit a model on bootstrap resamples and see how its kernel weights move.
+    """Refit a model on bootstrap resamples and return how its kernel weights vary.
 
     Parameters
     ----------
@@ -126,8 +125,8 @@ def weight_stability(
     Notes
     -----
     A sample drawn k times has weight k, which is the same problem as k copies of it, so the kernels are
-    computed and stored once, and every fit starts from the one on all samples. What the kernels learn of the
-    samples (widths, scalings) is that of all samples. A resample without some class is drawn again.
+    computed and stored once, and every fit starts from the one on all samples. What the kernels estimate from
+    samples (widths, scalings) is estimated from all of them. A resample without some class is drawn again.
     Differs from the paper: it is in none.
 
     Examples
@@ -163,32 +162,32 @@ def weight_stability(
     solved = model._solve(task)
     model._keep(task, solved)
     warn_if_open([one.result for one in solved], model.tol)
-    near = [one.start for one in solved]
+    starts = [one.start for one in solved]
     found, still_open = [], []
     classes = _classes(task.targets)
-    for counts in _draws(n_resamples, len(task.weight), classes, check_random_state(random_state)):
-        again = model._solve(replace(task, weight=task.weight * counts), near)
+    for counts in _resample_counts(n_resamples, len(task.weight), classes, check_random_state(random_state)):
+        again = model._solve(replace(task, weight=task.weight * counts), starts)
         still_open += [one.result for one in again]
         eta = [one.result.eta for one in again]
         found.append(eta[0] if len(eta) == 1 else np.array(eta))
     with warnings.catch_warnings():
         warnings.simplefilter("once", ConvergenceWarning)
         warn_if_open(still_open, model.tol)
-    views = tuple(getattr(model.bank_, "view_names", model.kernel_names_))
+    weights = np.asarray(model.kernel_weights_)
     return WeightStability(
-        tuple(model.kernel_names_), views, np.asarray(model.kernel_weights_), np.array(found), level
+        tuple(model.kernel_names_), views_of_kernels(model), weights, np.array(found), level
     )
 
 
 def _classes(targets: dict[str, AnyArray]) -> AnyArray:
-    """Return a number per sample that tells its class, or zeros where targets are not classes."""
+    """Return the number of each sample's class, or zeros where targets are not classes."""
     columns = np.column_stack(list(targets.values()))
     if np.unique(columns).size > 2:
         return np.zeros(len(columns), dtype=np.intp)
     return np.asarray(np.unique(columns, axis=0, return_inverse=True)[1]).ravel()
 
 
-def _draws(n: int, size: int, classes: AnyArray, rng: Any) -> Iterator[Vector]:
+def _resample_counts(n: int, size: int, classes: AnyArray, rng: Any) -> Iterator[Vector]:
     """Yield how often every sample is drawn, in resamples that have two samples of every class or more."""
     for _ in range(n):
         while True:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Colours that are told apart by people who see few of them, after Okabe and Ito.
+# Colours that colour-blind people can distinguish, after Okabe and Ito.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 MARKERS = "osD^vPX*"
 
@@ -27,7 +27,7 @@ class Display(ABC):
         return self
 
     def save(self, file: str | Path) -> None:
-        """Draw on a figure of its own and write it to a file; the kind is told by its name."""
+        """Draw on a figure of its own and write it to a file; its name gives the format."""
         plt = _pyplot()
         with plt.rc_context({"svg.hashsalt": type(self).__name__}):  # equal results give equal files
             self.plot()

@@ -42,7 +42,7 @@ class CertificateDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, problem: int = 0, ax: Any = None) -> Self:
-        """Draw the history of a fitted model; ``problem`` is the place of the class, if several."""
+        """Draw the history of a fitted model; ``problem`` is the position of the class, if several."""
         history = getattr(estimator, "history_", None)
         if not history:
             raise ValueError(

@@ -24,7 +24,7 @@ class ContributionsDisplay(Display):
     values : array of shape (n, M)
         What each kernel (or view) adds.
     intercept : float, or array of shape (n,)
-        What none adds; a part of its own.
+        The part that none adds, drawn as one of its own.
     names : sequence of str
         Names of the kernels (or views).
     samples : sequence of str or None, default=None
@@ -54,30 +54,29 @@ class ContributionsDisplay(Display):
         return np.asarray(self.values.sum(axis=1) + self.intercept)
 
     @classmethod
-    def from_contributions(cls, said: Any, *, problem: int = 0, samples: Any = None, ax: Any = None) -> Self:
-        """Draw what `kernelweave.explain.contributions` found; ``problem`` is the place of the class."""
-        several = said.values.ndim == 3
-        values = said.values[:, problem] if several else said.values
-        intercept = float(said.intercept[problem] if several else said.intercept)
-        return cls(values, intercept, list(said.names), samples).plot(ax)
+    def from_contributions(cls, found: Any, *, problem: int = 0, samples: Any = None, ax: Any = None) -> Self:
+        """Draw what `kernelweave.explain.contributions` found; ``problem`` is the position of the class."""
+        several = found.values.ndim == 3
+        values = found.values[:, problem] if several else found.values
+        intercept = float(found.intercept[problem] if several else found.intercept)
+        return cls(values, intercept, list(found.names), samples).plot(ax)
 
     @property
     def size(self) -> tuple[float, float]:
         return 7.0, max(2.4, 0.28 * len(self.values) + 1.0)
 
     def _draw(self, ax: Axes) -> None:
-        places = np.arange(len(self.values))
-        ends = {True: np.zeros(len(places)), False: np.zeros(len(places))}
-        parts = [*self.values.T, np.broadcast_to(self.intercept, len(places))]
+        rows = np.arange(len(self.values))
+        right, left = np.zeros(len(rows)), np.zeros(len(rows))  # how far the bars reach on either side
+        parts = [*self.values.T, np.broadcast_to(self.intercept, len(rows))]
         for m, (name, part) in enumerate(zip([*self.names, "intercept"], parts, strict=True)):
             colour = "#cccccc" if m == len(self.names) else COLOURS[m % len(COLOURS)]
-            left = np.where(part > 0.0, ends[True], ends[False])
-            ax.barh(places, part, left=left, color=colour, label=str(name))
-            ends[True] = ends[True] + np.maximum(part, 0.0)
-            ends[False] = ends[False] + np.minimum(part, 0.0)
-        ax.plot(self.decision, places, "o", color="black", ms=4, label="decision")
+            ax.barh(rows, part, left=np.where(part > 0.0, right, left), color=colour, label=str(name))
+            right = right + np.maximum(part, 0.0)
+            left = left + np.minimum(part, 0.0)
+        ax.plot(self.decision, rows, "o", color="black", ms=4, label="decision")
         ax.axvline(0.0, color="black", lw=0.8)
-        ax.set_yticks(places, [str(k) for k in places] if self.samples is None else list(self.samples))
+        ax.set_yticks(rows, [str(k) for k in rows] if self.samples is None else list(self.samples))
         ax.invert_yaxis()
         ax.set(xlabel="decision value", ylabel="sample")
         ax.legend(fontsize=8, frameon=False)

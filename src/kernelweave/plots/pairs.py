@@ -1,4 +1,4 @@
-"""Pairs by their distances: how well they are ordered, and where the distances lie."""
+"""Learnt metrics: how well distances order pairs, where the distances lie, and which rank a probe gets."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sklearn.metrics import precision_recall_curve, roc_curve
 
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.evaluation.pairs import check_distances, pair_average_precision, pair_roc_auc
+from kernelweave.evaluation.ranking import cmc_curve
 from kernelweave.plots._base import COLOURS, Display, _pyplot
 
 if TYPE_CHECKING:
@@ -112,3 +113,39 @@ class PairDistancesDisplay(Display):
             ax.set_yscale("log")
         ax.set(xlabel="pair", ylabel="squared distance", title=self.name or "")
         ax.legend(frameon=False)
+
+
+class CMCDisplay(Display):
+    """Share of probes whose identity is found by each rank.
+
+    Examples
+    --------
+    >>> from kernelweave.plots import CMCDisplay
+    >>> CMCDisplay([0.5, 1.0], name="ITML").curve
+    array([0.5, 1. ])
+
+    """
+
+    def __init__(self, curve: Any, *, name: str | None = None) -> None:
+        self.curve = np.asarray(curve, dtype=np.float64)
+        self.name = name
+
+    @classmethod
+    def from_distances(
+        cls,
+        distances: Any,
+        probes: Any,
+        gallery: Any,
+        *,
+        max_rank: int | None = None,
+        name: str | None = None,
+        ax: Any = None,
+    ) -> Display:
+        """Draw the curve of distances (probes, gallery) between identities."""
+        return cls(cmc_curve(distances, probes, gallery, max_rank=max_rank), name=name).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        label = f"{self.name + ': ' if self.name else ''}rank-1 {self.curve[0]:.3f}"
+        ax.plot(np.arange(1, len(self.curve) + 1), self.curve, marker=".", label=label)
+        ax.set(xlabel="rank", ylabel="share of probes found", ylim=(0, 1.02))
+        ax.legend(loc="lower right", frameon=False)

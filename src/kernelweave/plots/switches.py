@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 # Names and colours of the states, by their number in the picture.
 STATES = ("on", "off, kernel has weight", "off, kernel has no weight", "missing")
 PALETTE = ("#c0392b", "#2e6da4", "#7fb77e", "#e6e6e6")
-# Names of more kernels than this do not fit beside each other.
-MANY = 40
 
 
 @dataclass
@@ -90,9 +88,9 @@ class SwitchesDisplay(Display):
             )
         switches, weights = estimator.switches_, estimator.kernel_weights_
         available = getattr(estimator.bank_, "available", None)
-        place = 0 if label is None else _place(estimator.classes_, label)
+        problem = 0 if label is None else _class_index(estimator.classes_, label)
         if switches.ndim == 3:  # two classes share theirs
-            switches, weights = switches[place], weights[place]
+            switches, weights = switches[problem], weights[problem]
         if order:
             rows = np.lexsort(switches.T[::-1])
             switches = switches[rows]
@@ -110,7 +108,7 @@ class SwitchesDisplay(Display):
         states = self.states
         limits: dict[str, Any] = {"vmin": -0.5, "vmax": len(PALETTE) - 0.5}
         ax.imshow(states, aspect="auto", interpolation="nearest", cmap=ListedColormap(PALETTE), **limits)
-        if states.shape[1] <= MANY:
+        if states.shape[1] <= 40:  # names of more kernels do not fit beside each other
             ax.set_xticks(range(states.shape[1]), list(self.names), rotation=90)
         ax.set_xlabel("kernel")
         ax.set_ylabel("training sample")
@@ -119,7 +117,7 @@ class SwitchesDisplay(Display):
         ax.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 
-def _place(classes: AnyArray, label: Any) -> int:
+def _class_index(classes: AnyArray, label: Any) -> int:
     found = np.flatnonzero(classes == label)
     if found.size == 0:
         raise ValueError(f"label must be one of the classes {classes.tolist()}; got {label!r}.")

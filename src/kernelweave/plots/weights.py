@@ -1,4 +1,4 @@
-"""Kernel weights, with intervals where there are some."""
+"""Kernel weights: of one model, and along a parameter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from kernelweave._typing import Vector
+from kernelweave._typing import Matrix, Vector
 from kernelweave.plots._base import COLOURS, Display
 
 if TYPE_CHECKING:
@@ -71,14 +71,71 @@ class WeightsDisplay(Display):
         return 7.0, max(2.0, 0.28 * len(self.names) + 0.8)
 
     def _draw(self, ax: Axes) -> None:
-        places = np.arange(len(self.names))
-        ax.barh(places, self.weights, color=COLOURS[0])
+        rows = np.arange(len(self.names))
+        ax.barh(rows, self.weights, color=COLOURS[0])
         if self.lower is not None and self.upper is not None:
-            ax.hlines(places, self.lower, self.upper, color=COLOURS[1], lw=2.0)
+            ax.hlines(rows, self.lower, self.upper, color=COLOURS[1], lw=2.0)
         if self.frequency is not None:
             ends = self.weights if self.upper is None else np.maximum(self.weights, self.upper)
-            for place, end, share in zip(places, ends, self.frequency, strict=True):
-                ax.annotate(f"{share:.0%}", (end, place), (4, 0), textcoords="offset points", va="center")
-        ax.set_yticks(places, list(self.names))
+            for row, end, share in zip(rows, ends, self.frequency, strict=True):
+                ax.annotate(f"{share:.0%}", (end, row), (4, 0), textcoords="offset points", va="center")
+        ax.set_yticks(rows, list(self.names))
         ax.invert_yaxis()
         ax.set_xlabel("kernel weight")
+
+
+@dataclass
+class PathDisplay(Display):
+    r"""One line per kernel: its weight against a parameter.
+
+    Parameters
+    ----------
+    param : str
+        The parameter.
+    values : array of shape (V,)
+        Its values.
+    weights : array of shape (V, M)
+        The weights at each.
+    names : sequence of str
+        Names of the kernels.
+
+    Notes
+    -----
+    Differs from the paper: nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.plots import PathDisplay
+    >>> PathDisplay("geometry__theta", np.array([0.5, 1.0]), np.ones((2, 1)), ["a"]).label
+    'geometry theta'
+
+    """
+
+    param: str
+    values: Vector
+    weights: Matrix = field(repr=False)
+    names: Sequence[str]
+
+    @property
+    def label(self) -> str:
+        """The parameter as people write it."""
+        return self.param.replace("__", " ")
+
+    @classmethod
+    def from_path(cls, path: Any, *, ax: Any = None) -> Self:
+        """Draw what `kernelweave.path` found; with weights per class, their mean."""
+        weights = path.kernel_weights.reshape(len(path.values), -1, len(path.kernel_names)).mean(axis=1)
+        return cls(path.param, np.asarray(path.values, dtype=np.float64), weights, path.kernel_names).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        named = self.weights.shape[1] <= 12  # a legend of more kernels does not fit
+        for m, name in enumerate(self.names):
+            style = "-" if m < len(COLOURS) else "--"
+            label = str(name) if named else None
+            ax.plot(self.values, self.weights[:, m], style, color=COLOURS[m % len(COLOURS)], label=label)
+        if self.values.min() > 0.0 and self.values.max() > 20.0 * self.values.min():
+            ax.set_xscale("log")
+        ax.set(xlabel=self.label, ylabel="kernel weight")
+        if named:
+            ax.legend(fontsize=8, frameon=False)

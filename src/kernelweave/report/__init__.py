@@ -1,6 +1,10 @@
-"""The report: one page about one model that opens anywhere, offline."""
+"""The report: one page about one model that opens anywhere, offline.
 
-from kernelweave.report.study import Contest, Study, study
-from kernelweave.report.writing import write_report
+``writer`` has `write_report`. ``findings`` gathers all that the page shows, with ``baselines``, ``held_out``
+and ``weight_path`` for its parts; ``page`` and ``charts`` turn the findings into HTML and SVG (``svg``).
+"""
 
-__all__ = ["Contest", "Study", "study", "write_report"]
+from kernelweave.report.findings import Findings, MethodScores, gather_findings
+from kernelweave.report.writer import write_report
+
+__all__ = ["Findings", "MethodScores", "gather_findings", "write_report"]

@@ -1,160 +1,179 @@
-"""Displays as SVG inside a page: scalable, in the page's colours, named for those who do not see them."""
+"""The charts of a report, each drawn from the findings."""
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from io import StringIO
-from itertools import count
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
-from markupsafe import Markup
+import numpy as np
 
-from kernelweave._typing import Vector
+from kernelweave._typing import Indices, Vector
+from kernelweave.evaluation import Paired, paired
+from kernelweave.plots import (
+    CertificateDisplay,
+    ComparisonDisplay,
+    ContributionsDisplay,
+    PathDisplay,
+    WeightsDisplay,
+)
 from kernelweave.plots._base import COLOURS
+from kernelweave.report.findings import Findings
+from kernelweave.report.svg import Chart, distinct_labels, short_label, svg_chart
+from kernelweave.report.weight_path import WeightPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SVG = "http://www.w3.org/2000/svg"
-LINK = "{http://www.w3.org/1999/xlink}href"
-# In points: as wide as a phone, so that the letters are not scaled down on one.
-WIDTH = 380.0
-DPI = 72.0
-LONGEST = 30
-MARKER = "here"
-# Characters that XML 1.0 cannot hold, however they are written.
-ILLEGAL = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
-# Drawn black or grey means the page's own ink; the other colours are brightened on a dark page.
-INK = {"#000000": "currentColor", "#cccccc": "var(--soft)"}
-PAINT = {colour.lower(): f"var(--c{k})" for k, colour in enumerate(COLOURS) if colour != "#000000"} | INK
-STYLE: Any = {
-    "font.size": 10.0,
-    "svg.fonttype": "none",  # letters stay letters: small, selectable, searchable
-    "text.parse_math": False,  # a column may be called $x$
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "path.simplify": True,
-}
+# More kernels than this do not fit beside one axis, or into one legend; tables have them all.
+MOST_BARS, MOST_PARTS, MOST_LINES = 24, 6, 12
 
 
-@dataclass(frozen=True)
-class Chart:
-    """A drawing for the page; ``places`` are the x of marked values in its units."""
+def scores_chart(found: Findings) -> Chart | None:
+    """How far the model is from each rival, on the same splits."""
+    comparison = found.comparison
+    own = comparison.scores[comparison.first]
+    if len(comparison.scores) < 2 or len(own) < 2:
+        return None
+    rivals = {
+        name: paired(own, scores, test_share=comparison.test_share)
+        for name, scores in comparison.scores.items()
+        if name != comparison.first
+    }
+    label = f"{found.metric} of {comparison.first} minus that of …"
 
-    svg: Markup
-    places: tuple[float, ...] = ()
+    def draw(ax: Axes) -> None:
+        _draw_differences(ax, rivals, label)
 
-
-def chart(
-    draw: Callable[[Axes], Any], name: str, title: str, height: float, marks: Vector | Sequence[float] = ()
-) -> Chart:
-    """Draw on axes of a phone's width and return the SVG; with ``marks`` a line that can be moved to them."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # letters no font has are drawn by the browser's
-        figure = Figure(figsize=(WIDTH / DPI, height / DPI), dpi=DPI, layout="constrained")
-        ax = figure.subplots()
-        draw(ax)
-        if ax.get_xscale() == "linear":
-            ax.locator_params(axis="x", nbins=5)  # so many numbers fit below a phone's width
-        if len(marks):
-            ax.axvline(float(marks[0]), color="black", lw=1.2, ls="--").set_gid(MARKER)
-        content = StringIO()
-        figure.savefig(content, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-        places = tuple(float(ax.transData.transform((x, 0.0))[0]) for x in marks)
-    return Chart(Markup(_tidied(legal(content.getvalue()), name, legal(title))), places)
+    title = f"Paired differences in {found.metric}: {comparison.first} minus the others, with 95 % intervals"
+    return svg_chart(draw, "scores", title, 60.0 + 26.0 * len(rivals))
 
 
-def shortened(text: Any) -> str:
-    """Return a name short enough to stand beside an axis; tables have it in full."""
-    return _shown(_cut(_line(text)))
+def weights_chart(found: Findings) -> Chart:
+    """The weights of the kernels, the heaviest where there are many."""
+    order = np.sort(np.argsort(-found.weights, kind="stable")[:MOST_BARS])
+    names = distinct_labels(found.kernel_model.kernel_names_[m] for m in order)
+    extra: list[Vector] = []
+    if found.stability is not None:
+        s = found.stability.over_classes()
+        extra = [s.lower[order], s.upper[order], s.frequency[order]]
+    title = "Kernel weights" + (" with bootstrap intervals and selection frequency" if extra else "")
+
+    def draw(ax: Axes) -> None:
+        WeightsDisplay(names, found.weights[order], *extra).plot(ax=ax)
+        ax.margins(x=0.12)
+
+    return svg_chart(draw, "weights", title, 50.0 + 19.0 * len(order))
 
 
-def told_apart(names: Iterable[Any]) -> list[str]:
-    """Return the names of one chart, each `shortened`; those that differ still differ.
+def costs_chart(found: Findings) -> Chart | None:
+    """What leaving a view out costs."""
+    if found.costs is None:
+        return None
+    costs = found.costs.costs()
 
-    Names that would look the same are cut where they agree, with a window on where they begin to differ.
-    """
-    lines = [_line(name) for name in names]
-    alike: dict[str, list[str]] = {}
-    for line in dict.fromkeys(lines):
-        alike.setdefault(_cut(line), []).append(line)
-    labels: dict[str, str] = {}
-    for label, group in alike.items():
-        ends = zip(min(group), max(group), strict=False)  # where these differ, others do
-        place = next((k for k, (one, other) in enumerate(ends) if one != other), None)
-        labels |= {line: label if len(group) == 1 else _cut(line, place) for line in group}
-    taken = Counter(labels.values())
-    number = count(1)
-    labels = {line: one if taken[one] == 1 else f"{one} ({next(number)})" for line, one in labels.items()}
-    return [_shown(labels[line]) for line in lines]
+    def draw(ax: Axes) -> None:
+        _draw_differences(ax, costs, f"{found.metric} lost without the view")
+
+    return svg_chart(
+        draw, "costs", "What leaving each view out costs, with 95 % intervals", 60.0 + 26.0 * len(costs)
+    )
 
 
-def _line(text: Any) -> str:
-    return " ".join(legal(str(text)).split()) or "·"
+def path_chart(found: Findings) -> Chart | None:
+    """The weights along the parameter of the geometry, with a line that the slider moves."""
+    path = found.path
+    if path is None:
+        return None
+    values, symbol = path.parameter.values, path.parameter.symbol
+    heavy = drawn_lines(path)
+
+    def draw(ax: Axes) -> None:
+        names = distinct_labels(path.names[m] for m in heavy)
+        PathDisplay(symbol, values, path.weights[:, heavy], names).plot(ax=ax)
+        if values[0] > values[-1]:
+            ax.invert_xaxis()
+        if (legend := ax.get_legend()) is not None:
+            legend.remove()  # the bars beside it have the colours
+        ax.set_xlabel(symbol)
+
+    return svg_chart(draw, "path", f"Kernel weights along {symbol}", 220.0, marks=values)
 
 
-def _cut(line: str, place: int | None = None) -> str:
-    """Leave the middle out of a long line, but for what is around a place in it."""
-    if len(line) <= LONGEST:
-        return line
-    if place is None:
-        return f"{line[: LONGEST // 2 - 1]}…{line[-LONGEST // 2 :]}"
-    part = LONGEST // 3 - 1
-    start = place - part // 3
-    return f"{line[:part]}…{line[start : start + part]}…{line[-part:]}"
+def drawn_lines(path: WeightPath) -> Indices:
+    """Return the kernels that have a line in the path, in order: those of the largest weight somewhere."""
+    return np.sort(np.argsort(-path.weights.max(axis=0), kind="stable")[:MOST_LINES])
 
 
-def _shown(label: str) -> str:
-    return label if not label.startswith("_") else f"\u200b{label}"  # matplotlib hides such names
+def calibration_chart(found: Findings) -> Chart | None:
+    """How often predictions came true against their probability."""
+    curve = found.calibration
+    if curve is None:
+        return None
+
+    def draw(ax: Axes) -> None:
+        ax.plot([0, 1], [0, 1], ":", color="black", lw=1.0, label="perfect")
+        ax.plot(curve.predicted, curve.observed, "o-", color=COLOURS[0], ms=5, label="held out")
+        ax.set(xlabel=short_label(curve.event), ylabel="share that came true", xlim=(0, 1), ylim=(0, 1.02))
+        ax.legend(frameon=False)
+
+    return svg_chart(draw, "calibration", "Calibration on held-out rows", 240.0)
 
 
-def legal(text: str) -> str:
-    """Return a text without the characters no SVG can hold, such as a bell in a label."""
-    return ILLEGAL.sub("", text)
+def errors_chart(found: Findings) -> Chart | None:
+    """Predicted against true values of held-out rows."""
+    if found.classes is not None:
+        return None
+    y, predicted = found.y, found.held.predictions
+
+    def draw(ax: Axes) -> None:
+        ends = [float(min(y.min(), predicted.min())), float(max(y.max(), predicted.max()))]
+        ax.plot(ends, ends, ":", color="black", lw=1.0)
+        few = np.linspace(0, len(y) - 1, min(len(y), 1000)).astype(int)  # enough to see, small enough to send
+        ax.plot(y[few], predicted[few], ".", color=COLOURS[0], ms=4)
+        ax.set(xlabel="true", ylabel="predicted")
+
+    return svg_chart(draw, "errors", "Predicted against true values of held-out rows", 260.0)
 
 
-def _tidied(svg: str, name: str, title: str) -> str:
-    """Make the drawing part of a page: ids of its own, the page's colours, a name, no metadata."""
-    ElementTree.register_namespace("", SVG)
-    ElementTree.register_namespace("xlink", LINK[1:].partition("}")[0])
-    root = ElementTree.fromstring(svg)
-    for parent in list(root.iter()):  # a style inside a drawing would be one for the whole page
-        for tag in ("metadata", "style"):
-            for element in parent.findall(f"{{{SVG}}}{tag}"):
-                parent.remove(element)
-    for element in root.iter():
-        _recolour(element)
-        if "id" in element.attrib:
-            element.set("id", f"{name}-{element.get('id')}")
-        if LINK in element.attrib:
-            element.set(LINK, re.sub(r"^#", f"#{name}-", element.get(LINK, "")))
-        for key, value in element.attrib.items():
-            element.set(key, re.sub(r"url\(#", f"url(#{name}-", value))
-    for unwanted in ("width", "height", "version"):
-        root.attrib.pop(unwanted, None)
-    label = ElementTree.Element(f"{{{SVG}}}title", {"id": f"{name}-title"})
-    label.text = title
-    root.insert(0, label)
-    root.set("role", "img")
-    root.set("aria-labelledby", f"{name}-title")
-    return ElementTree.tostring(root, encoding="unicode")
+def doubt_chart(found: Findings, samples: list[str]) -> Chart | None:
+    """What every kernel adds to the decision of the rows in doubt; views where there are too many kernels."""
+    doubt = found.doubt
+    if doubt is None:
+        return None
+    parts = doubt.parts if len(doubt.parts.names) <= MOST_PARTS else doubt.parts.by_view()
+    heavy = np.argsort(-np.abs(parts.values).mean(axis=0), kind="stable")[:MOST_PARTS]
+    values, names = parts.values[:, heavy], distinct_labels(parts.names[m] for m in heavy)
+    if len(heavy) < len(parts.names):
+        values = np.column_stack([values, parts.values.sum(axis=1) - values.sum(axis=1)])
+        names.append("all others")
+
+    def draw(ax: Axes) -> None:
+        ContributionsDisplay(values, parts.intercept, names, distinct_labels(samples)).plot(ax=ax)
+        ax.legend(fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+        ax.set(ylabel="", xlabel="decision value" if found.classes is not None else "prediction")
+
+    title = "What every kernel adds to the decision of the rows in doubt"
+    return svg_chart(draw, "doubt", title, 130.0 + 22.0 * len(doubt.rows))
 
 
-def _recolour(element: ElementTree.Element) -> None:
-    style = element.get("style")
-    if style is not None:
-        for colour, paint in PAINT.items():
-            style = style.replace(colour, paint)
-        element.set("style", style)
-    tag = element.tag.rpartition("}")[2]
-    drawn = tag in ("text", "path", "use") and "fill" not in (style or "") and element.get("fill") is None
-    if tag == "text" and drawn:
-        element.set("fill", "currentColor")
+def certificate_chart(found: Findings) -> Chart | None:
+    """The two bounds against time."""
+    history: Any = getattr(found.kernel_model, "history_", None)
+    if not history:
+        return None
+    problem = 0
+    if isinstance(history[0], list):
+        problem = int(np.argmax([len(records) for records in history]))
+        history = history[problem]
+    if not hasattr(history[0], "seconds") or len(history) < 2:
+        return None
+
+    def draw(ax: Axes) -> None:
+        CertificateDisplay.from_estimator(found.kernel_model, problem=problem, ax=ax)
+
+    return svg_chart(draw, "certificate", "Upper and lower bound of the optimum against time", 210.0)
+
+
+def _draw_differences(ax: Axes, found: Mapping[str, Paired], label: str) -> None:
+    labelled = dict(zip(distinct_labels(found), found.values(), strict=True))
+    ComparisonDisplay.from_differences(labelled, label, ax=ax)

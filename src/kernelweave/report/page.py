@@ -1,4 +1,4 @@
-"""One page of what was found: tables, charts, and the little script that moves them."""
+"""The page of the findings: tables, charts, and the small script that moves them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ import numpy as np
 
 from kernelweave._typing import AnyArray
 from kernelweave.evaluation import paired, summary
-from kernelweave.report import drawing
+from kernelweave.explain.contributions import views_of_kernels
+from kernelweave.report import charts
 from kernelweave.report.baselines import AVERAGE, CONCATENATED, SINGLE
-from kernelweave.report.study import Study
+from kernelweave.report.findings import Findings
 
 PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
-ASSETS = "assets"
 
 
 def render(
-    found: Study, *, title: str, data: Mapping[str, Any], samples: Sequence[str], today: date | None
+    found: Findings, *, title: str, data: Mapping[str, Any], samples: Sequence[str], today: date | None
 ) -> str:
-    """Return the page; ``samples`` are the names of all rows, ``data`` is what to tell of the table."""
+    """Return the page; ``samples`` are the names of all rows, ``data`` the lines about the table."""
     template, style, script = (_asset(name) for name in ("page.html", "style.css", "page.js"))
     doubtful = [] if found.doubt is None else [samples[row] for row in found.doubt.rows]
-    charts = {
-        "scores": drawing.scores_chart(found),
-        "weights": drawing.weights_chart(found),
-        "costs": drawing.costs_chart(found),
-        "path": drawing.path_chart(found),
-        "calibration": drawing.calibration_chart(found),
-        "errors": drawing.errors_chart(found),
-        "doubt": drawing.doubt_chart(found, doubtful),
-        "certificate": drawing.certificate_chart(found),
+    drawn = {
+        "scores": charts.scores_chart(found),
+        "weights": charts.weights_chart(found),
+        "costs": charts.costs_chart(found),
+        "path": charts.path_chart(found),
+        "calibration": charts.calibration_chart(found),
+        "errors": charts.errors_chart(found),
+        "doubt": charts.doubt_chart(found, doubtful),
+        "certificate": charts.certificate_chart(found),
     }
     page: str = (
         _environment()
@@ -46,11 +46,11 @@ def render(
             title=title,
             found=found,
             data=data,
-            charts=charts,
+            charts=drawn,
             scores=_scores(found),
             weights=_weights(found),
             views=_views(found),
-            path=None if charts["path"] is None else _path(found, charts["path"].places),
+            path=None if drawn["path"] is None else _path(found, drawn["path"].marks),
             confusion=_confusion(found),
             doubt=_doubt(found, doubtful),
             certificate=_certificate(found),
@@ -80,11 +80,11 @@ def _environment() -> Any:
 
 
 def _asset(name: str) -> str:
-    return files(__package__).joinpath(ASSETS, name).read_text(encoding="utf-8")
+    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def number(value: Any) -> str:
-    """Return a number with three or four digits that matter."""
+    """Return a number with at most four significant digits."""
     value = float(value)
     if not np.isfinite(value):
         return "∞" if value > 0 else "–"
@@ -93,28 +93,28 @@ def number(value: Any) -> str:
 
 
 def three_decimals(value: Any) -> str:
-    """Return a score or a weight; what rounds to nothing has no sign."""
+    """Return a score or a weight; what rounds to 0 has no sign."""
     return f"{round(float(value), 3) + 0.0:.3f}".replace("-", "−")
 
 
-def _scores(found: Study) -> list[dict[str, Any]]:
-    contest = found.contest
-    own = contest.scores[contest.first]
+def _scores(found: Findings) -> list[dict[str, Any]]:
+    comparison = found.comparison
+    own = comparison.scores[comparison.first]
     rows = []
-    for name, scores in contest.scores.items():
-        told = summary(scores)
-        row = {"name": name, "mean": told.mean, "deviation": told.deviation, "gain": None}
+    for name, scores in comparison.scores.items():
+        s = summary(scores)
+        row = {"name": name, "mean": s.mean, "deviation": s.deviation, "gain": None}
         row["baseline"] = name.startswith((AVERAGE, SINGLE, CONCATENATED))  # named in the headline too
-        if name != contest.first and len(scores) > 1:
-            row["gain"] = paired(own, scores, test_share=contest.test_share)
+        if name != comparison.first and len(scores) > 1:
+            row["gain"] = paired(own, scores, test_share=comparison.test_share)
         rows.append(row)
-    return sorted(rows, key=lambda row: row["name"] != contest.first)
+    return sorted(rows, key=lambda row: row["name"] != comparison.first)
 
 
-def _weights(found: Study) -> list[dict[str, Any]]:
+def _weights(found: Findings) -> list[dict[str, Any]]:
     s = None if found.stability is None else found.stability.over_classes()
     spread = None if s is None else np.array([s.lower, s.upper, s.frequency])
-    views = getattr(found.machine.bank_, "view_names", found.machine.kernel_names_)
+    views = views_of_kernels(found.kernel_model)
     return [
         {
             "name": name,
@@ -122,64 +122,64 @@ def _weights(found: Study) -> list[dict[str, Any]]:
             "weight": float(found.weights[m]),
             "spread": None if spread is None else spread[:, m].tolist(),
         }
-        for m, (name, view) in enumerate(zip(found.machine.kernel_names_, views, strict=True))
+        for m, (name, view) in enumerate(zip(found.kernel_model.kernel_names_, views, strict=True))
     ]
 
 
-def _views(found: Study) -> list[dict[str, Any]]:
+def _views(found: Findings) -> list[dict[str, Any]]:
     kernels = _weights(found)
     total = sum(found.importance.values()) if found.importance else 0.0
     costs = {} if found.costs is None else found.costs.costs()
     spread = {} if found.stability is None else found.stability.view_weights()
     rows = []
     for view in dict.fromkeys(kernel["view"] for kernel in kernels):
-        moved = None if not found.importance or not total else found.importance[str(view)] / total
+        importance = found.importance[view] / total if found.importance and total else None
         rows.append(
             {
                 "name": view,
                 "weight": sum(kernel["weight"] for kernel in kernels if kernel["view"] == view),
                 "spread": spread[view][1:] if view in spread else None,
-                "importance": moved,
-                "cost": costs.get(str(view)),
+                "importance": importance,
+                "cost": costs.get(view),
             }
         )
     return rows
 
 
-def _path(found: Study, places: Sequence[float]) -> dict[str, Any]:
-    walk = found.walk
-    assert walk is not None
-    top = float(walk.weights.max()) or 1.0
-    drawn = drawing.drawn_lines(walk).tolist()
-    used = (walk.weights > 1e-6 * walk.weights.max(axis=1, keepdims=True)).sum(axis=1)
+def _path(found: Findings, marks: Sequence[float]) -> dict[str, Any]:
+    path = found.path
+    assert path is not None
+    top = float(path.weights.max()) or 1.0
+    drawn = charts.drawn_lines(path).tolist()
+    used = (path.weights > 1e-6 * path.weights.max(axis=1, keepdims=True)).sum(axis=1)
     steps = [
         {
             "value": number(value),
             "score": three_decimals(score),
             "gap": number(gap),
             "used": int(count),
-            "place": place,
+            "place": mark,
             "weights": [three_decimals(w) for w in weights],
             "widths": [round(100.0 * float(w) / top, 2) for w in weights],
         }
-        for value, score, gap, count, place, weights in zip(
-            walk.course.values, walk.held_out, walk.gaps, used, places, walk.weights, strict=True
+        for value, score, gap, count, mark, weights in zip(
+            path.parameter.values, path.held_out, path.gaps, used, marks, path.weights, strict=True
         )
     ]
     return {
-        "symbol": walk.course.symbol,
-        "meaning": walk.course.meaning,
+        "symbol": path.parameter.symbol,
+        "meaning": path.parameter.meaning,
         "metric": found.metric,
-        "here": walk.here,
-        "best": walk.best,
-        "names": list(walk.names),
-        "lines": [drawn.index(m) if m in drawn else None for m in range(len(walk.names))],
+        "here": path.current,
+        "best": path.best,
+        "names": list(path.names),
+        "lines": [drawn.index(m) if m in drawn else None for m in range(len(path.names))],
         "steps": steps,
-        "start": places[0],
+        "start": marks[0],
     }
 
 
-def _confusion(found: Study) -> dict[str, Any] | None:
+def _confusion(found: Findings) -> dict[str, Any] | None:
     if found.confusion is None or found.classes is None:
         return None
     counts: AnyArray = found.confusion
@@ -188,25 +188,24 @@ def _confusion(found: Study) -> dict[str, Any] | None:
     return {"labels": labels, "rows": list(zip(labels, counts.tolist(), shares.tolist(), strict=True))}
 
 
-def _doubt(found: Study, names: Sequence[str]) -> dict[str, Any] | None:
+def _doubt(found: Findings, names: Sequence[str]) -> dict[str, Any] | None:
     doubt = found.doubt
     if doubt is None:
         return None
-    parts = doubt.parts if len(doubt.parts.names) <= drawing.MOST_BARS else doubt.parts.by_view()
+    parts = doubt.parts if len(doubt.parts.names) <= charts.MOST_BARS else doubt.parts.by_view()
+    text = str if found.classes is not None else number
     rows = [
         {
             "name": name,
-            "truth": str(found.y[row]) if found.classes is not None else number(found.y[row]),
-            "said": str(found.held.predictions[row])
-            if found.classes is not None
-            else number(found.held.predictions[row]),
+            "truth": text(found.y[row]),
+            "predicted": text(found.held.predictions[row]),
             "toward": toward,
             "decision": float(decision),
             "parts": values.tolist(),
             "rest": float(rest),
         }
         for name, row, toward, decision, values, rest in zip(
-            names, doubt.rows, doubt.against, parts.decision, parts.values, parts.intercept, strict=True
+            names, doubt.rows, doubt.toward, parts.decision, parts.values, parts.intercept, strict=True
         )
     ]
     return {
@@ -216,17 +215,17 @@ def _doubt(found: Study, names: Sequence[str]) -> dict[str, Any] | None:
     }
 
 
-def _certificate(found: Study) -> dict[str, Any] | None:
-    certificate = getattr(found.machine, "certificate_", None)
+def _certificate(found: Findings) -> dict[str, Any] | None:
+    certificate = getattr(found.kernel_model, "certificate_", None)
     if certificate is None:
         return None
     return {
         "lower": certificate.lower,
         "upper": certificate.upper,
         "gap": certificate.relative_gap,
-        "tol": (tol := getattr(found.machine, "tol", None)),
+        "tol": (tol := getattr(found.kernel_model, "tol", None)),
         "closed": tol is None or certificate.relative_gap <= tol,
-        "problems": len(getattr(found.machine, "certificates_", [certificate])),
-        "machines": getattr(found.machine, "n_iter_", None),
-        "support": len(found.machine.support_) if hasattr(found.machine, "support_") else None,
+        "problems": len(getattr(found.kernel_model, "certificates_", [certificate])),
+        "steps": getattr(found.kernel_model, "n_iter_", None),
+        "support": len(found.kernel_model.support_) if hasattr(found.kernel_model, "support_") else None,
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import warnings
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,15 +10,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_wine
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from kernelweave import presets
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank, Views
-from kernelweave.experiments.experiment import Experiment
+from kernelweave.experiments.common import convergence_warnings_ignored
 from kernelweave.experiments.store import Cell
+from kernelweave.experiments.study import Experiment, all_cells, fingerprint
 from kernelweave.experiments.views import Scores
 from kernelweave.kernels import Gaussian, Linear
 
@@ -47,7 +45,7 @@ METHODS: Mapping[str, tuple[Callable[..., Any], Mapping[str, list[float]]]] = {
 
 
 @dataclass(frozen=True)
-class WeightsFirst:
+class BaselinesStudy:
     """Methods × data sets, with and without views of noise × random splits; one parameter tuned inside.
 
     Columns are standardised with the training part's mean and deviation.
@@ -62,22 +60,16 @@ class WeightsFirst:
     @property
     def protocol(self) -> str:
         methods = {name: (make.__name__, grid) for name, (make, grid) in METHODS.items()}
-        settings = (methods, {name: groups for name, (_, groups) in VIEWS.items()}, self._bank())
-        text = repr((settings, self.n_train, self.folds, self.tol))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        groups = {name: columns for name, (_, columns) in VIEWS.items()}
+        return fingerprint((methods, groups, self._bank()), self.n_train, self.folds, self.tol)
 
     @property
     def datasets(self) -> tuple[str, ...]:
         return ()
 
     def cells(self, quick: bool) -> list[Cell]:
-        return [
-            {"dataset": f"{dataset}{noise}", "split": split, "method": method}
-            for dataset in VIEWS
-            for noise in ("", ", noise")
-            for split in range(2 if quick else self.splits)
-            for method in METHODS
-        ]
+        datasets = [f"{name}{noise}" for name in VIEWS for noise in ("", ", noise")]
+        return all_cells(dataset=datasets, split=range(2 if quick else self.splits), method=METHODS)
 
     def measure(self, cell: Cell, data: str | Path | None) -> dict[str, Any]:  # noqa: ARG002 - none is read
         dataset, _, noise = cell["dataset"].partition(", ")
@@ -87,8 +79,7 @@ class WeightsFirst:
         make, grid = METHODS[cell["method"]]
         folds = StratifiedKFold(self.folds, shuffle=True, random_state=cell["split"])
         search = GridSearchCV(make(self._bank(), tol=self.tol), dict(grid), cv=folds)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is recorded
+        with convergence_warnings_ignored():
             search.fit(Views(scaled)[train], y[train])
         model = search.best_estimator_
         eta = np.atleast_2d(model.kernel_weights_).mean(axis=0)
@@ -104,7 +95,7 @@ class WeightsFirst:
         return KernelBank.per_view([Gaussian(), Gaussian(scale=4.0), Linear()])
 
     def _views(self, dataset: str, noise: bool, split: int) -> tuple[dict[str, Matrix], AnyArray]:
-        """Return the views and labels; with noise as many views again, with nothing in them."""
+        """Return the views and labels; with noise as many views again of random numbers."""
         read, groups = VIEWS[dataset]
         X, y = read(return_X_y=True)
         views = {name: X[:, columns] for name, columns in groups.items()}
@@ -121,7 +112,7 @@ class WeightsFirst:
         return train, test
 
 
-STUDY = WeightsFirst()
+STUDY = BaselinesStudy()
 TITLES = {cell["dataset"]: cell["dataset"].capitalize() for cell in STUDY.cells(quick=True)}
 EXPERIMENTS = (
     Experiment(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,13 @@ from sklearn.metrics import adjusted_rand_score
 from kernelweave._typing import AnyArray
 from kernelweave.bank import KernelBank
 from kernelweave.datasets import load
-from kernelweave.experiments.experiment import Experiment
 from kernelweave.experiments.store import Cell
+from kernelweave.experiments.study import Experiment, all_cells, fingerprint
 from kernelweave.experiments.views import Means
 from kernelweave.kernels import Gaussian
 from kernelweave.weak_labels.clusterer import MKLClusterer
 
-# Moons need kernels narrower than the gap between them; wide ones among them make them harder to tell.
+# Moons need kernels narrower than the gap between them; wide ones among them make the two harder to separate.
 MOONS = {"moons": (32.0, 64.0, 128.0), "moons, wide too": (4.0, 16.0, 64.0, 256.0)}
 BOOK = {"g241c": "g241c", "digit1": "Digit1", "usps": "USPS"}
 SETS = {"moons": "Two moons, narrow kernels", "moons, wide too": "Two moons, wide kernels too", **BOOK}
@@ -30,26 +29,20 @@ SPLITS, N_MOONS, NOISE, THETA = 5, 300, 0.08, 1.2
 
 
 @dataclass(frozen=True)
-class Clustering:
-    """How well two clusters match two classes that no method was told; a split is another seed."""
+class ClusteringStudy:
+    """How well two clusters match two classes that no method is given; a split is another seed."""
 
     name: str = "io-clustering"
     datasets: tuple[str, ...] = tuple(f"ssl_{name}" for name in BOOK)
 
     @property
     def protocol(self) -> str:
-        settings = (MOONS, METHODS, N_MOONS, NOISE, THETA)
-        return hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
+        return fingerprint(MOONS, METHODS, N_MOONS, NOISE, THETA)
 
     def cells(self, quick: bool) -> list[Cell]:
         """Return one cell per set, seed and method."""
         sets, splits = (("moons",), 1) if quick else (SETS, SPLITS)
-        return [
-            {"dataset": name, "split": split, "method": method}
-            for name in sets
-            for split in range(splits)
-            for method in METHODS
-        ]
+        return all_cells(dataset=sets, split=range(splits), method=METHODS)
 
     def measure(self, cell: Cell, data: str | Path | None) -> dict[str, Any]:
         name, seed = cell["dataset"], cell["split"]
@@ -85,7 +78,7 @@ EXPERIMENTS = (
         id="io-clustering",
         title="Two clusters beside two classes that no method was told",
         source="[Xu14], Chapter 4, which names clustering and reports none",
-        study=Clustering(),
+        study=ClusteringStudy(),
         views=(
             Means("accuracy", SETS, METHODS, {}, title="Accuracy in %, the better naming of the clusters"),
             Means("rand", SETS, METHODS, {}, title="Adjusted Rand index × 100"),

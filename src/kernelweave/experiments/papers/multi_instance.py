@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ from sklearn.preprocessing import scale
 
 from kernelweave.bank import Bags, KernelBank
 from kernelweave.datasets import load
-from kernelweave.experiments.experiment import Experiment
 from kernelweave.experiments.store import Cell
+from kernelweave.experiments.study import Experiment, all_cells, fingerprint
 from kernelweave.experiments.views import Means
 from kernelweave.weak_labels.bag_baselines import (
     InstanceLabelMKLClassifier,
@@ -31,31 +30,21 @@ METHODS = ("set kernel", "SIL", "mi-SVM", "MI-SVM", "IOKL-HM", "IOKL-SM")
 
 
 @dataclass(frozen=True)
-class MultiInstance:
+class MultiInstanceStudy:
     """Accuracy and area under the curve of one 10-fold cross-validation, pooled over the folds."""
 
     name: str = "io-mil"
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        return tuple(SETS)
+    datasets: tuple[str, ...] = tuple(SETS)
 
     @property
     def protocol(self) -> str:
-        settings = (C, C_BASELINE, THETA, FOLDS, METHODS)
-        return hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
+        return fingerprint(C, C_BASELINE, THETA, FOLDS, METHODS)
 
     def cells(self, quick: bool) -> list[Cell]:
         """Return one cell per set, repetition and method."""
-        sets, repeats, methods = (
-            (("musk1",), 1, ("set kernel", "IOKL-SM")) if quick else (SETS, REPEATS, METHODS)
-        )
-        return [
-            {"dataset": name, "split": split, "method": method}
-            for name in sets
-            for split in range(repeats)
-            for method in methods
-        ]
+        if quick:
+            return all_cells(dataset=("musk1",), split=(0,), method=("set kernel", "IOKL-SM"))
+        return all_cells(dataset=SETS, split=range(REPEATS), method=METHODS)
 
     def measure(self, cell: Cell, data: str | Path | None) -> dict[str, Any]:
         samples = load(cell["dataset"], data)
@@ -77,7 +66,7 @@ class MultiInstance:
 
 
 def classifier(method: str) -> Any:
-    """Return the classifier by its name in the table; all cut by inner cross-validation."""
+    """Return the classifier by its name in the table; its threshold is found by inner cross-validation."""
     bank = KernelBank.distances(scales=(1.0,))
     if method in ("IOKL-HM", "IOKL-SM"):
         theta = THETA if method == "IOKL-SM" else None
@@ -105,7 +94,7 @@ EXPERIMENTS = (
         id="io-mil",
         title="Multi-instance classification, 10-fold cross-validation",
         source="[Xu14], Table 4.5",
-        study=MultiInstance(),
+        study=MultiInstanceStudy(),
         views=(Means("accuracy", SETS, METHODS, TABLE), Means("auc", SETS, METHODS, {})),
         differences=(
             "One C per method for all sets; the thesis states neither C nor the threshold nor a bag's score.",

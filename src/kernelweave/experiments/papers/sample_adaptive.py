@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._typing import Indices, Matrix
 from kernelweave.adaptive import LocalizedMKLClassifier, SampleAdaptiveMKLClassifier
-from kernelweave.bank import KernelBank, Views
+from kernelweave.bank import KernelBank
 from kernelweave.datasets import load
 from kernelweave.datasets.view_entries import ViewEntries, make_views, remove_entries, swap_entries
 from kernelweave.estimators import MKLClassifier
-from kernelweave.experiments.experiment import Experiment
-from kernelweave.experiments.view_contest import Contestant, Split, ViewContest
-from kernelweave.experiments.views.contests import Accuracies, Means
+from kernelweave.experiments.common import standardised_views
+from kernelweave.experiments.study import Experiment
+from kernelweave.experiments.view_comparison import ViewComparison, ViewMethod, ViewSplit
+from kernelweave.experiments.views import Accuracies, TaskMeans
 from kernelweave.geometry import LpBall, Simplex, Uniform
 from kernelweave.kernels import Centering, Gaussian, UnitMean, UnitTrace
 from kernelweave.learners import Hinge
@@ -47,13 +47,13 @@ class ProteinPairs:
     datasets: Sequence[str] = ("protein_fold",)
     tasks: tuple[str, ...] = tuple(TASKS)
 
-    def split(self, task: str, split: int, data: str | Path | None) -> Split:  # noqa: ARG002 - one split
+    def split(self, task: str, split: int, data: str | Path | None) -> ViewSplit:  # noqa: ARG002 - one split
         proteins = load("protein_fold", data)
         X, y = proteins.X, proteins.y
         train, test = proteins.extra["train_idx"], proteins.extra["test_idx"]
-        X = Views({name: _standardised(table, train) for name, table in X.items()})
+        X = standardised_views(X, train)
         train, test = (rows[np.isin(y[rows], TASKS[task])] for rows in (train, test))
-        return Split(X[train], y[train], X[test], y[test])
+        return ViewSplit(X[train], y[train], X[test], y[test])
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class Swapped:
     datasets: Sequence[str] = ()
     tasks: tuple[str, ...] = ("swapped training, clean test", "swapped both", "clean")
 
-    def split(self, task: str, split: int, data: str | Path | None) -> Split:  # noqa: ARG002 - drawn
+    def split(self, task: str, split: int, data: str | Path | None) -> ViewSplit:  # noqa: ARG002 - drawn
         train, test = (make_views(n, random_state=(split, part)) for part, n in enumerate((60, 500)))
         if task != "clean":
             train = swap_entries(train, self.share, [split, 2])
         if task == "swapped both":
             test = swap_entries(test, self.share, [split, 3])
         corrupted = train.corrupted if task != "clean" else None
-        return Split(train.X, train.y, test.X, test.y, corrupted)
+        return ViewSplit(train.X, train.y, test.X, test.y, corrupted)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Missing:
     datasets: Sequence[str] = ("mfeat",)
     tasks: tuple[str, ...] = ("mfeat, 20 %", "mfeat, 50 %", "three views, 20 %", "three views, 50 %")
 
-    def split(self, task: str, split: int, data: str | Path | None) -> Split:
+    def split(self, task: str, split: int, data: str | Path | None) -> ViewSplit:
         name, share = task.split(", ")
         gone = float(share.removesuffix(" %")) / 100.0
         if name == "mfeat":
@@ -95,7 +95,7 @@ class Missing:
             )
         seed = zlib.crc32(task.encode())
         train, test = (remove_entries(part, gone, [seed, split, k]) for k, part in enumerate((train, test)))
-        return Split(train.X, train.y, test.X, test.y)
+        return ViewSplit(train.X, train.y, test.X, test.y)
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class Digits:
     datasets: Sequence[str] = ("mfeat",)
     tasks: tuple[str, ...] = ("mfeat",)
 
-    def split(self, task: str, split: int, data: str | Path | None) -> Split:  # noqa: ARG002 - one task
+    def split(self, task: str, split: int, data: str | Path | None) -> ViewSplit:  # noqa: ARG002 - one task
         train, test = _digits(self.n_train, self.n_test, split, data)
-        return Split(train.X, train.y, test.X, test.y)
+        return ViewSplit(train.X, train.y, test.X, test.y)
 
 
 def _digits(
@@ -118,57 +118,52 @@ def _digits(
     digits = load("mfeat", data)
     order = np.random.default_rng([split, 5]).permutation(len(digits.y))[: n_train + n_test]
     train, test = order[:n_train], order[n_train:]
-    X = Views({name: _standardised(table, train) for name, table in digits.X.items()})
+    X = standardised_views(digits.X, train)
     nothing = np.zeros((len(digits.y), len(X.names)), dtype=bool)
     first, second = (ViewEntries(X[rows], digits.y[rows], nothing[rows]) for rows in (train, test))
     return first, second
 
 
-def _standardised(table: Matrix, train: Indices) -> Matrix:
-    spread = table[train].std(axis=0)
-    return np.asarray((table - table[train].mean(axis=0)) / np.where(spread > 0.0, spread, 1.0))
-
-
 BANK = KernelBank.per_view(Gaussian(), scaling=(Centering(), UnitTrace()))
 LOOSE: dict[str, Any] = {"learner": Hinge(), "tol": 1e-3}
 PROTEIN = {
-    "SAMKL": Contestant(SampleAdaptiveMKLClassifier(BANK, max_flips=3, **LOOSE)),
-    "SAMKL, ℓ2 inside": Contestant(
+    "SAMKL": ViewMethod(SampleAdaptiveMKLClassifier(BANK, max_flips=3, **LOOSE)),
+    "SAMKL, ℓ2 inside": ViewMethod(
         SampleAdaptiveMKLClassifier(BANK, geometry=LpBall(2.0), max_flips=3, **LOOSE)
     ),
-    "LMKL": Contestant(LocalizedMKLClassifier(BANK, n_restarts=0, max_iter=30, random_state=0, **LOOSE)),
-    "SimpleMKL": Contestant(MKLClassifier(BANK, geometry=Simplex(), **LOOSE)),
-    "ℓ2": Contestant(MKLClassifier(BANK, geometry=LpBall(2.0), **LOOSE)),
-    "average": Contestant(MKLClassifier(BANK, geometry=Uniform(), **LOOSE)),
+    "LMKL": ViewMethod(LocalizedMKLClassifier(BANK, n_restarts=0, max_iter=30, random_state=0, **LOOSE)),
+    "SimpleMKL": ViewMethod(MKLClassifier(BANK, geometry=Simplex(), **LOOSE)),
+    "ℓ2": ViewMethod(MKLClassifier(BANK, geometry=LpBall(2.0), **LOOSE)),
+    "average": ViewMethod(MKLClassifier(BANK, geometry=Uniform(), **LOOSE)),
 }
 PLAIN = KernelBank.per_view(Gaussian(), scaling=(Centering(), UnitMean()))
 TWO: dict[str, Any] = {"geometry": LpBall(2.0), **LOOSE}
 SIMULATED = {
-    "ℓ2, switched": Contestant(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, **TWO)),
-    "ℓ1, switched": Contestant(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, **LOOSE)),
-    "ℓ2, switched, τ": Contestant(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, scale_margins=True, **TWO)),
-    "ℓ2": Contestant(MKLClassifier(PLAIN, **TWO)),
+    "ℓ2, switched": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, **TWO)),
+    "ℓ1, switched": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, **LOOSE)),
+    "ℓ2, switched, τ": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, scale_margins=True, **TWO)),
+    "ℓ2": ViewMethod(MKLClassifier(PLAIN, **TWO)),
 }
 STAND_IN = {
-    "SAMKL": Contestant(SampleAdaptiveMKLClassifier(BANK, max_flips=2, **LOOSE)),
-    "SimpleMKL": Contestant(MKLClassifier(BANK, **LOOSE)),
-    **{f"ℓ{p:g}": Contestant(MKLClassifier(BANK, geometry=LpBall(p), **LOOSE)) for p in (2.0, 4.0, 8.0)},
-    "UMKL": Contestant(MKLClassifier(BANK, geometry=Uniform(), **LOOSE)),
+    "SAMKL": ViewMethod(SampleAdaptiveMKLClassifier(BANK, max_flips=2, **LOOSE)),
+    "SimpleMKL": ViewMethod(MKLClassifier(BANK, **LOOSE)),
+    **{f"ℓ{p:g}": ViewMethod(MKLClassifier(BANK, geometry=LpBall(p), **LOOSE)) for p in (2.0, 4.0, 8.0)},
+    "UMKL": ViewMethod(MKLClassifier(BANK, geometry=Uniform(), **LOOSE)),
 }
 GAPPED = {
-    "ℓ2": Contestant(MKLClassifier(PLAIN, **TWO)),
-    "ℓ2, τ": Contestant(SampleAdaptiveMKLClassifier(PLAIN, max_flips=0, scale_margins=True, **TWO)),
-    "ℓ2, τ, one flip": Contestant(SampleAdaptiveMKLClassifier(PLAIN, max_flips=1, scale_margins=True, **TWO)),
-    "mean imputation": Contestant(MKLClassifier(PLAIN, **TWO), "mean"),
-    "5-NN imputation": Contestant(MKLClassifier(PLAIN, **TWO), "knn"),
-    "whole samples only": Contestant(MKLClassifier(PLAIN, **TWO), "drop"),
+    "ℓ2": ViewMethod(MKLClassifier(PLAIN, **TWO)),
+    "ℓ2, τ": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=0, scale_margins=True, **TWO)),
+    "ℓ2, τ, one flip": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=1, scale_margins=True, **TWO)),
+    "mean imputation": ViewMethod(MKLClassifier(PLAIN, **TWO), "mean"),
+    "5-NN imputation": ViewMethod(MKLClassifier(PLAIN, **TWO), "knn"),
+    "whole samples only": ViewMethod(MKLClassifier(PLAIN, **TWO), "drop"),
 }
 EXPERIMENTS = (
     Experiment(
         id="sa-table1",
         title="Sample-adaptive and localized MKL on ten pairs of protein folds",
         source="[Liu14], Table 1",
-        study=ViewContest(
+        study=ViewComparison(
             name="sa-protein",
             draw=ProteinPairs(),
             methods=PROTEIN,
@@ -190,7 +185,7 @@ EXPERIMENTS = (
         id="sa-table2",
         title="The methods of the paper's second table, on other data",
         source="[Liu14], Table 2",
-        study=ViewContest(
+        study=ViewComparison(
             name="sa-digits",
             draw=Digits(),
             methods=STAND_IN,
@@ -211,7 +206,7 @@ EXPERIMENTS = (
         id="sa-corrupted",
         title="Training sets some of whose entries belong to the other class",
         source="no paper; the claim of [Liu14, Sec. 1]",
-        study=ViewContest(
+        study=ViewComparison(
             name="sa-corrupted",
             draw=Swapped(),
             methods=SIMULATED,
@@ -221,7 +216,7 @@ EXPERIMENTS = (
         ),
         views=(
             Accuracies(Swapped().tasks, tuple(SIMULATED), "ℓ2", {}),
-            Means("auc", "AUC of the switches for the swapped entries", Swapped().tasks[:2]),
+            TaskMeans("auc", "AUC of the switches for the swapped entries", Swapped().tasks[:2]),
         ),
         differences=(
             "C = 10 for all. With C chosen by cross-validation from 0.1 to 100 both are near the top on "
@@ -232,7 +227,7 @@ EXPERIMENTS = (
         id="sa-missing",
         title="Views missing at random in training and in testing",
         source="no paper",
-        study=ViewContest(
+        study=ViewComparison(
             name="sa-missing",
             draw=Missing(),
             methods=GAPPED,

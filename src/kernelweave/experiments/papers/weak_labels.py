@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.semi_supervised import LabelSpreading
 
 from kernelweave.bank import KernelBank
 from kernelweave.datasets import load
 from kernelweave.estimators import MKLClassifier
-from kernelweave.experiments.experiment import Experiment
+from kernelweave.experiments.common import convergence_warnings_ignored
 from kernelweave.experiments.store import Cell
+from kernelweave.experiments.study import Experiment, all_cells, fingerprint
 from kernelweave.experiments.views import Means
 from kernelweave.geometry import LpBall
 from kernelweave.learners import Hinge
@@ -24,49 +22,32 @@ from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier
 
 C, C_UNLABELED, THETA, ROUNDS, NEIGHBOURS = 100.0, 0.1, 1.2, 7, 10
 METHODS = ("l2 MKL", "IOKL-HM", "IOKL-SM", "IOKL-SM, true balance", "label spreading")
-SETS = {
-    "g241c": "g241c",
-    "g241d": "g241d",
-    "text": "Text",
-    "digit1": "Digit1",
-    "usps": "USPS",
-    "bci": "BCI",
-}
+SETS = {"g241c": "g241c", "g241d": "g241d", "text": "Text", "digit1": "Digit1", "usps": "USPS", "bci": "BCI"}
 
 
 @dataclass(frozen=True)
-class SemiSupervised:
+class SemiSupervisedStudy:
     """Accuracy on the unlabelled samples of a published split."""
 
     name: str = "io-ssl"
-    splits: int = 12
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        return tuple(f"ssl_{name}" for name in SETS)
+    datasets: tuple[str, ...] = tuple(f"ssl_{name}" for name in SETS)
 
     @property
     def protocol(self) -> str:
-        settings = (C, C_UNLABELED, THETA, ROUNDS, NEIGHBOURS, METHODS)
-        return hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
+        return fingerprint(C, C_UNLABELED, THETA, ROUNDS, NEIGHBOURS, METHODS)
 
     def cells(self, quick: bool) -> list[Cell]:
         """Return one cell per set, number of labels, split and method."""
         sets, numbers, splits = (("g241c", "text", "digit1"), (10,), 2) if quick else (SETS, (10, 100), 12)
-        return [
-            {"dataset": name, "row": f"{name}-{number}", "labels": number, "split": split, "method": method}
-            for name in sets
-            for number in numbers
-            for split in range(splits)
-            for method in METHODS
-        ]
+        cells = all_cells(dataset=sets, labels=numbers, split=range(splits), method=METHODS)
+        return [{**cell, "row": f"{cell['dataset']}-{cell['labels']}"} for cell in cells]
 
     def measure(self, cell: Cell, data: str | Path | None) -> dict[str, Any]:
         samples = load(f"ssl_{cell['dataset']}", data)
         X, truth = samples.X, (samples.y > 0).astype(int)
-        told = samples.extra[f"labeled_{cell['labels']}"][cell["split"]]
+        labelled = samples.extra[f"labeled_{cell['labels']}"][cell["split"]]
         y = np.full(truth.size, -1)
-        y[told] = truth[told]
+        y[labelled] = truth[labelled]
         hidden = y < 0
         labels, gap, rounds = predict(cell["method"], X, y, float(truth[hidden].mean()))
         return {
@@ -80,14 +61,14 @@ def predict(method: str, X: Any, y: Any, balance: float) -> tuple[Any, float, in
     """Return the labels of all samples, the relative gap and the number of candidates."""
     bank = KernelBank.distances(scales=(1.0,))
     if method == "label spreading":
-        with warnings.catch_warnings():  # it may cycle; scikit-learn then says so and stops
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with convergence_warnings_ignored():  # it may cycle; scikit-learn then warns and stops
             spread = LabelSpreading(kernel="knn", n_neighbors=NEIGHBOURS, max_iter=100).fit(X, y)
         return spread.transduction_, 0.0, 0
     if method == "l2 MKL":
-        told = np.flatnonzero(y >= 0)
-        machine = MKLClassifier(bank, learner=Hinge(C=C), geometry=LpBall(2.0)).fit(X[told], y[told])
-        return machine.predict(X), float(machine.duality_gap_), 0
+        labelled = y >= 0
+        supervised = MKLClassifier(bank, learner=Hinge(C=C), geometry=LpBall(2.0))
+        supervised.fit(X[labelled], y[labelled])
+        return supervised.predict(X), float(supervised.duality_gap_), 0
     model = SemiSupervisedMKLClassifier(
         bank,
         C=C,
@@ -117,7 +98,7 @@ EXPERIMENTS = (
         id="io-ssl",
         title="Semi-supervised learning with 10 and 100 labels",
         source="[Xu14], Table 4.4",
-        study=SemiSupervised(),
+        study=SemiSupervisedStudy(),
         views=(Means("accuracy", ROWS, METHODS, TABLE, row_key="row"),),
         differences=(
             "One setting for all sets (C = 100 and 0.1, θ = 1.2/T, at most 7 rounds); the thesis searched "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ import numpy as np
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank
 from kernelweave.estimators import MKLClassifier
-from kernelweave.experiments.experiment import Experiment
 from kernelweave.experiments.store import Cell
+from kernelweave.experiments.study import Experiment, all_cells, fingerprint
 from kernelweave.experiments.views import Means
 from kernelweave.explain import weight_stability
 from kernelweave.kernels import Gaussian
@@ -24,15 +23,15 @@ INFORMATIVE, NOISE = 2, 4
 METHOD = "percentiles"
 
 
-def sample(n: int, rng: np.random.Generator) -> tuple[Matrix, AnyArray]:
-    """Return samples of six views of two columns, of which the first two tell the class."""
+def draw_samples(n: int, rng: np.random.Generator) -> tuple[Matrix, AnyArray]:
+    """Return samples of six views of two columns, of which the first two carry the class."""
     X = rng.normal(size=(n, 2 * (INFORMATIVE + NOISE)))
     signal = X[:, 0] + X[:, 1] + 0.8 * (X[:, 2] + X[:, 3])
     return X, np.where(signal + rng.normal(size=n) > 0.0, 1, -1)
 
 
 @dataclass(frozen=True)
-class Intervals:
+class IntervalsStudy:
     """Shares of the intervals of one data set that hold the weights of a sample twenty times as large."""
 
     name: str = "weight-intervals"
@@ -40,21 +39,19 @@ class Intervals:
 
     @property
     def protocol(self) -> str:
-        settings = (RESAMPLES, LARGER, C, INFORMATIVE, NOISE)
-        return hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
+        return fingerprint(RESAMPLES, LARGER, C, INFORMATIVE, NOISE)
 
     def cells(self, quick: bool) -> list[Cell]:
         """Return one cell per size and data set."""
         sizes, splits = (SIZES[:1], 2) if quick else (SIZES, SPLITS)
-        return [{"n": n, "split": split, "method": METHOD} for n in sizes for split in range(splits)]
+        return all_cells(n=sizes, split=range(splits), method=(METHOD,))
 
     def measure(self, cell: Cell, data: str | Path | None) -> dict[str, Any]:  # noqa: ARG002 - simulated
         rng = np.random.default_rng([63, cell["n"], cell["split"]])
-        X, y = sample(cell["n"], rng)
-        model = machine(C)
-        found = weight_stability(model, X, y, n_resamples=RESAMPLES, random_state=cell["split"])
+        X, y = draw_samples(cell["n"], rng)
+        found = weight_stability(simple_mkl(C), X, y, n_resamples=RESAMPLES, random_state=cell["split"])
         # The price of an error shrinks with the number of errors, so that the problem stays the same.
-        goal = machine(C / LARGER).fit(*sample(LARGER * cell["n"], rng)).kernel_weights_
+        goal = simple_mkl(C / LARGER).fit(*draw_samples(LARGER * cell["n"], rng)).kernel_weights_
         held = (found.lower <= goal + 1e-9) & (goal <= found.upper + 1e-9)
         frequency = found.frequency
         return {
@@ -64,7 +61,7 @@ class Intervals:
         }
 
 
-def machine(cost: float) -> MKLClassifier:
+def simple_mkl(cost: float) -> MKLClassifier:
     """Return SimpleMKL over one Gaussian of each view."""
     views = {f"view {m}": [2 * m, 2 * m + 1] for m in range(INFORMATIVE + NOISE)}
     return MKLClassifier(KernelBank.per_view(Gaussian(), views=views), learner=Hinge(C=cost))
@@ -76,7 +73,7 @@ EXPERIMENTS = (
         id="weight-intervals",
         title="Do 95 % bootstrap intervals hold the weights of a sample twenty times as large?",
         source="in no paper",
-        study=Intervals(),
+        study=IntervalsStudy(),
         views=tuple(
             Means(measure, ROWS, (METHOD,), {}, row_key="n", title=title)
             for measure, title in (

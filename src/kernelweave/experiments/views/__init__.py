@@ -1,10 +1,9 @@
-"""What is shown of a comparison: tables with the printed figures beside ours, and drawings."""
+"""What is shown of a study's records: tables with the printed figures of the paper beside ours, and drawings.
 
-from kernelweave.experiments.views.bands import Bands
-from kernelweave.experiments.views.bars import Bars
-from kernelweave.experiments.views.means import Means
-from kernelweave.experiments.views.scores import Scores
-from kernelweave.experiments.views.times import Times
-from kernelweave.experiments.views.weights import Weights
+``figures`` has the views that draw, ``tables`` those that do not, ``split_values`` how records become values.
+"""
 
-__all__ = ["Bands", "Bars", "Means", "Scores", "Times", "Weights"]
+from kernelweave.experiments.views.figures import Bands, Bars, Scores, Weights
+from kernelweave.experiments.views.tables import Accuracies, Means, TaskMeans, Times
+
+__all__ = ["Accuracies", "Bands", "Bars", "Means", "Scores", "TaskMeans", "Times", "Weights"]

@@ -22,9 +22,9 @@
   const values = document.querySelectorAll("#path .value");
   const move = () => {
     const step = path.steps[Number(slider.value)];
-    const told = `${path.symbol} = ${step.value}: held-out ${path.metric} ${step.score}, ${step.used} kernels used, relative gap ${step.gap}`;
-    reading.textContent = told;
-    slider.setAttribute("aria-valuetext", told);
+    const text = `${path.symbol} = ${step.value}: held-out ${path.metric} ${step.score}, ${step.used} kernels used, relative gap ${step.gap}`;
+    reading.textContent = text;
+    slider.setAttribute("aria-valuetext", text);
     marker.setAttribute("transform", `translate(${step.place - path.start} 0)`);
     step.widths.forEach((width, k) => { bars[k].style.width = `${width}%`; });
     step.weights.forEach((weight, k) => { values[k].textContent = weight; });

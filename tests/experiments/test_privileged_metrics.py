@@ -5,11 +5,16 @@ import pytest
 from sklearn.datasets import load_iris
 
 from kernelweave.bank import Views
-from kernelweave.datasets.dataset import Dataset
-from kernelweave.experiments import experiments, verification
-from kernelweave.experiments.verification import METHODS, Candidates, TwoViews, Verification
+from kernelweave.datasets import Dataset
+from kernelweave.experiments.papers import privileged_metrics
+from kernelweave.experiments.papers.privileged_metrics import (
+    METHODS,
+    Candidates,
+    TwoViews,
+    VerificationStudy,
+)
 
-STUDY = Verification(
+STUDY = VerificationStudy(
     name="toy",
     samples=(TwoViews("iris", "sepal", "petal"),),
     methods={
@@ -27,7 +32,7 @@ def iris(monkeypatch):
     X, y = load_iris(return_X_y=True)
     X = X + 0.01 * np.random.default_rng(0).normal(size=X.shape)
     data = Dataset("iris", Views({"sepal": X[:, :2], "petal": X[:, 2:]}), y)
-    monkeypatch.setattr(verification, "load", lambda name, directory: data)  # noqa: ARG005
+    monkeypatch.setattr(privileged_metrics, "load", lambda name, directory: data)  # noqa: ARG005
 
 
 def cell(method, share=1.0, split=0):
@@ -57,7 +62,3 @@ def test_without_privileged_pairs_shuffling_them_changes_nothing():
 def test_every_learner_has_as_many_candidates():
     counts = {name: len(candidates.models()) for name, candidates in METHODS.items() if candidates.grid}
     assert set(counts.values()) == {9}
-
-
-def test_the_experiments_are_registered():
-    assert {"itml-plus", "itml-plus-partial"} <= set(experiments())

@@ -2,18 +2,9 @@
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 
-plt = pytest.importorskip("matplotlib.pyplot")
-
-from kernelweave.plots import BandsDisplay, CriticalDifferenceDisplay, GroupedBarsDisplay  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def no_window():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
-
+from kernelweave.plots import BandsDisplay, CriticalDifferenceDisplay, GroupedBarsDisplay
 
 BANDS = {"one": np.array([[1.0, 0.5, 1.5], [2.0, 1.5, 2.5]]), "two": np.ones((2, 3))}
 DISPLAYS = [

@@ -1,4 +1,4 @@
-"""Contests in views: what is done about missing views, what is measured, what is shown."""
+"""Comparisons in views: what is done about missing views, what is measured, what is shown."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,13 @@ from kernelweave.experiments.papers.sample_adaptive import (
     Missing,
     Swapped,
 )
-from kernelweave.experiments.view_contest import Contestant, Split, ViewContest, filled
-from kernelweave.experiments.views.contests import Accuracies, Means
+from kernelweave.experiments.view_comparison import (
+    ViewComparison,
+    ViewMethod,
+    ViewSplit,
+    handle_missing_views,
+)
+from kernelweave.experiments.views import Accuracies, TaskMeans
 from kernelweave.learners import Hinge
 
 
@@ -22,30 +27,34 @@ def drawn(rng):
     A, B = rng.normal(size=(8, 2)), rng.normal(size=(8, 1))
     B[[1, 4]] = np.nan
     test = Views({"a": A[:3] + 1.0, "b": np.array([[np.nan], [1.0], [2.0]])})
-    return Split(Views({"a": A, "b": B}), np.arange(8) % 2, test, np.zeros(3))
+    return ViewSplit(Views({"a": A, "b": B}), np.arange(8) % 2, test, np.zeros(3))
 
 
 def test_missing_views_are_left_dropped_or_imputed_from_training_samples(drawn):
-    assert filled(drawn, "nothing")[0] is drawn.X
-    X, y, X_test = filled(drawn, "drop")
+    assert handle_missing_views(drawn, "nothing")[0] is drawn.X
+    X, y, X_test = handle_missing_views(drawn, "drop")
     assert len(X) == len(y) == 6
     assert y.tolist() == [0, 0, 1, 1, 0, 1]
     mean = np.nanmean(drawn.X["b"])
     assert X_test["b"][:, 0] == pytest.approx([mean, 1.0, 2.0])
-    X, y, _ = filled(drawn, "mean")
+    X, y, _ = handle_missing_views(drawn, "mean")
     assert len(y) == 8
     assert X["b"][[1, 4], 0] == pytest.approx([mean, mean])
     table = np.hstack([drawn.X["a"], drawn.X["b"]])
-    np.testing.assert_allclose(filled(drawn, "knn")[0]["b"], KNNImputer().fit_transform(table)[:, 2:])
+    np.testing.assert_allclose(
+        handle_missing_views(drawn, "knn")[0]["b"], KNNImputer().fit_transform(table)[:, 2:]
+    )
 
 
 def test_a_cell_is_measured_the_same_every_time_and_has_what_the_tables_show():
     bank = KernelBank.per_view()
     methods = {
-        "plain": Contestant(MKLClassifier(bank, learner=Hinge())),
-        "switched": Contestant(SampleAdaptiveMKLClassifier(bank, learner=Hinge(), max_flips=2)),
+        "plain": ViewMethod(MKLClassifier(bank, learner=Hinge())),
+        "switched": ViewMethod(SampleAdaptiveMKLClassifier(bank, learner=Hinge(), max_flips=2)),
     }
-    study = ViewContest("test", Swapped(), methods, C=(1.0, 10.0), splits=1, folds=2, quick={"split": (0,)})
+    study = ViewComparison(
+        "test", Swapped(), methods, C=(1.0, 10.0), splits=1, folds=2, quick={"split": (0,)}
+    )
     cell = {"dataset": Swapped().tasks[0], "split": 0, "method": "switched"}
     assert cell in study.cells(quick=True)
     one, two = study.measure(cell, None), study.measure(cell, None)
@@ -55,14 +64,14 @@ def test_a_cell_is_measured_the_same_every_time_and_has_what_the_tables_show():
     assert one["relative_gap"] <= 1e-4
 
 
-def test_too_few_whole_samples_are_no_accuracy(drawn):
+def test_too_few_complete_samples_are_no_accuracy(drawn):
     class Fixed:
         datasets, tasks = (), ("x",)
 
         def split(self, *_):
             return drawn
 
-    study = ViewContest("test", Fixed(), {"m": Contestant(MKLClassifier(), "drop")}, C=(1.0,), splits=1)
+    study = ViewComparison("test", Fixed(), {"m": ViewMethod(MKLClassifier(), "drop")}, C=(1.0,), splits=1)
     assert np.isnan(study.measure({"dataset": "x", "split": 0, "method": "m"}, None)["accuracy"])
 
 
@@ -86,7 +95,7 @@ def test_tables_show_means_printed_figures_and_differences():
     assert differences.rows[0] == ("t", "+10.00 ± 0.00", "–")
     assert times.rows[0] == ("training", "3.0", "1.0")
     assert view.tables([]) == []
-    (means,) = Means("seconds", "Seconds", ("t",)).tables(records)
+    (means,) = TaskMeans("seconds", "Seconds", ("t",)).tables(records)
     assert means.rows == (("t", "1.000", "3.000"),)
 
 
@@ -98,7 +107,7 @@ def test_views_that_are_removed_leave_every_sample_one():
         assert 0.3 < gone.mean() < 0.5
 
 
-def test_the_printed_table_is_whole():
+def test_the_printed_table_has_every_task():
     assert len(TASKS) == 10
     assert np.mean([row["SAMKL"] for row in PRINTED.values()]) == pytest.approx(91.39)
     assert {e.id for e in EXPERIMENTS} == {"sa-table1", "sa-table2", "sa-corrupted", "sa-missing"}

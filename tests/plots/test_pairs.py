@@ -1,25 +1,18 @@
-"""Displays draw what they say."""
+"""Displays of pairs by their distances, and of ranks."""
 
-import matplotlib
+import sys
+
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
 from kernelweave import ITML
 from kernelweave.plots import CMCDisplay, PairDistancesDisplay, PairScoresDisplay
-
-matplotlib.use("Agg")
-from matplotlib import pyplot
 
 RNG = np.random.default_rng(0)
 PAIRS = RNG.normal(size=(40, 2, 3))
 Y = np.where(RNG.random(40) < 0.5, 1, -1)
 MODEL = ITML(tol=1e-3, random_state=0).fit(PAIRS, Y)
-
-
-@pytest.fixture(autouse=True)
-def close():
-    yield
-    pyplot.close("all")
 
 
 def test_pair_scores_are_two_curves_with_their_areas():
@@ -66,8 +59,6 @@ def test_the_cmc_display_draws_its_curve():
 
 
 def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"kernelweave\[plot\]"):
         CMCDisplay([1.0]).plot()

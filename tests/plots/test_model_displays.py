@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-plt = pytest.importorskip("matplotlib.pyplot")
-
-from kernelweave import KernelBank, MKLClassifier, path  # noqa: E402
-from kernelweave.evaluation import paired  # noqa: E402
-from kernelweave.explain import ViewCosts, contributions, weight_stability  # noqa: E402
-from kernelweave.geometry import BoxSimplex  # noqa: E402
-from kernelweave.plots import (  # noqa: E402
+from kernelweave import KernelBank, MKLClassifier, path
+from kernelweave.evaluation import paired
+from kernelweave.explain import ViewCosts, contributions, weight_stability
+from kernelweave.geometry import BoxSimplex
+from kernelweave.plots import (
     CertificateDisplay,
     ComparisonDisplay,
     ContributionsDisplay,
@@ -21,13 +19,6 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 3))
 Y = X[:, 0] + 0.5 * X[:, 1] > 0
 BANK = KernelBank.per_view(views={"a": [0], "b": [1], "c": [2]})
-
-
-@pytest.fixture(autouse=True)
-def no_window():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -46,20 +37,20 @@ def test_bars_are_the_weights_and_lines_the_intervals(model):
 
 
 def test_a_path_has_a_line_per_kernel():
-    walk = path(
+    weights = path(
         MKLClassifier(BANK, geometry=BoxSimplex(theta=1.0)), X, Y, param="geometry__theta", values=[0.4, 1.0]
     )
-    lines = PathDisplay.from_path(walk).ax_.get_lines()
-    np.testing.assert_allclose([line.get_ydata() for line in lines], walk.kernel_weights.T)
+    lines = PathDisplay.from_path(weights).ax_.get_lines()
+    np.testing.assert_allclose([line.get_ydata() for line in lines], weights.kernel_weights.T)
 
 
 def test_bars_of_a_sample_reach_from_its_negative_to_its_positive_parts(model):
-    said = contributions(model, X[:5])
-    display = ContributionsDisplay.from_contributions(said)
+    found = contributions(model, X[:5])
+    display = ContributionsDisplay.from_contributions(found)
     np.testing.assert_allclose(display.decision, model.decision_function(X[:5]), atol=1e-9)
     (dots,) = [line for line in display.ax_.get_lines() if line.get_label() == "decision"]
     np.testing.assert_allclose(dots.get_xdata(), display.decision)
-    parts = np.column_stack([said.values, np.full(5, float(said.intercept))])
+    parts = np.column_stack([found.values, np.full(5, float(found.intercept))])
     bars = np.array([[bar.get_x(), bar.get_x() + bar.get_width()] for bar in display.ax_.patches]).reshape(
         4, 5, 2
     )

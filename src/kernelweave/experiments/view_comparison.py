@@ -1,9 +1,7 @@
-"""Estimators on samples in views: C by cross-validation, accuracy and times on test samples."""
+"""The study of estimators on samples in views: C by cross-validation, accuracy and times on test samples."""
 
 from __future__ import annotations
 
-import hashlib
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,16 +15,14 @@ from sklearn.model_selection import StratifiedKFold
 
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import Views
-from kernelweave.experiments.experiment import chosen
+from kernelweave.experiments.common import timed
 from kernelweave.experiments.store import Cell
-
-# Fewer samples of a class than this cannot be learnt from, nor split into folds.
-FEWEST = 5
+from kernelweave.experiments.study import all_cells, fingerprint, quick_cells
 
 
 @dataclass(frozen=True)
-class Split:
-    """Training and test samples in views; ``corrupted`` says which training entries were tampered with."""
+class ViewSplit:
+    """Training and test samples in views; ``corrupted`` marks training entries that were tampered with."""
 
     X: Views
     y: AnyArray
@@ -35,7 +31,7 @@ class Split:
     corrupted: AnyArray | None = None
 
 
-class Draw(Protocol):
+class SplitSource(Protocol):
     """Where the samples come from: one row of the table per task."""
 
     @property
@@ -44,24 +40,24 @@ class Draw(Protocol):
     @property
     def tasks(self) -> tuple[str, ...]: ...
 
-    def split(self, task: str, split: int, data: str | Path | None) -> Split: ...
+    def split(self, task: str, split: int, data: str | Path | None) -> ViewSplit: ...
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """An estimator, and what is done before it about views that are missing: nothing, drop, mean or knn."""
+class ViewMethod:
+    """An estimator, and how missing views are handled before it: nothing, drop, mean or knn."""
 
     estimator: Any
     missing: str = "nothing"
 
 
 @dataclass(frozen=True)
-class ViewContest:
-    """Contestants × tasks × splits, C of each chosen by cross-validation on the training samples."""
+class ViewComparison:
+    """Methods × tasks × splits, C of each chosen by cross-validation on the training samples."""
 
     name: str
-    draw: Draw
-    methods: Mapping[str, Contestant]
+    draw: SplitSource
+    methods: Mapping[str, ViewMethod]
     C: tuple[float, ...]
     splits: int
     folds: int = 5
@@ -69,40 +65,33 @@ class ViewContest:
 
     @property
     def protocol(self) -> str:
-        settings = (self.draw, dict(self.methods), self.C, self.folds)
-        return hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
+        return fingerprint(self.draw, dict(self.methods), self.C, self.folds)
 
     @property
     def datasets(self) -> Sequence[str]:
         return self.draw.datasets
 
     def cells(self, quick: bool) -> list[Cell]:
-        every: list[Cell] = [
-            {"dataset": task, "split": split, "method": method}
-            for task in self.draw.tasks
-            for split in range(self.splits)
-            for method in self.methods
-        ]
-        return chosen(every, self.quick) if quick else every
+        every = all_cells(dataset=self.draw.tasks, split=range(self.splits), method=self.methods)
+        return quick_cells(every, self.quick) if quick else every
 
     def measure(self, cell: Cell, data: str | Path | None) -> dict[str, Any]:
         method = self.methods[cell["method"]]
         drawn = self.draw.split(cell["dataset"], cell["split"], data)
-        X, y, X_test = filled(drawn, method.missing)
-        if min(np.unique(y, return_counts=True)[1], default=0) < FEWEST or np.unique(y).size < 2:
+        X, y, X_test = handle_missing_views(drawn, method.missing)
+        counts = np.unique(y, return_counts=True)[1]
+        if len(counts) < 2 or counts.min() < 5:  # too few of a class to learn from, or to cut into folds
             return {"accuracy": float("nan"), "n_train": len(y)}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # gaps are recorded, and switches that tell labels are a result
-            C = self._chosen(method.estimator, X, y, cell["split"])
+            warnings.simplefilter("ignore")  # gaps are recorded; switches that encode the label are a result
+            C = self._best_cost(method.estimator, X, y, cell["split"])
             model = clone(method.estimator).set_params(learner__C=C)
-            started = time.process_time()
-            model.fit(X, y)
-            trained = time.process_time()
-            accuracy = float(model.score(X_test, drawn.y_test))
+            _, seconds = timed(lambda: model.fit(X, y))
+            accuracy, predict_seconds = timed(lambda: float(model.score(X_test, drawn.y_test)))
         measures = {
             "accuracy": accuracy,
-            "seconds": trained - started,
-            "predict_seconds": time.process_time() - trained,
+            "seconds": seconds,
+            "predict_seconds": predict_seconds,
             "relative_gap": float(model.duality_gap_),
             "C": C,
             "n_train": len(y),
@@ -111,7 +100,7 @@ class ViewContest:
             measures["auc"] = _auc(drawn.corrupted, ~model.switches_)
         return measures
 
-    def _chosen(self, estimator: Any, X: Views, y: AnyArray, split: int) -> float:
+    def _best_cost(self, estimator: Any, X: Views, y: AnyArray, split: int) -> float:
         if len(self.C) == 1:
             return self.C[0]
         folds = list(StratifiedKFold(self.folds, shuffle=True, random_state=split).split(np.zeros(len(y)), y))
@@ -127,8 +116,8 @@ class ViewContest:
         return self.C[int(np.argmax(scores))]
 
 
-def filled(drawn: Split, how: str) -> tuple[Views, AnyArray, Views]:
-    """Return the training and test samples after something was done about missing views."""
+def handle_missing_views(drawn: ViewSplit, how: str) -> tuple[Views, AnyArray, Views]:
+    """Return training samples, their labels and test samples after dropping or imputing what is missing."""
     if how == "nothing":
         return drawn.X, drawn.y, drawn.X_test
     train, test = (np.hstack([X[name] for name in X.names]) for X in (drawn.X, drawn.X_test))
@@ -138,8 +127,8 @@ def filled(drawn: Split, how: str) -> tuple[Views, AnyArray, Views]:
         imputer = KNNImputer(n_neighbors=5).fit(train)
         train, test = imputer.transform(train), imputer.transform(test)
     elif how == "drop":
-        whole = ~np.isnan(train).any(axis=1)
-        train, y = train[whole], y[whole]
+        complete = ~np.isnan(train).any(axis=1)
+        train, y = train[complete], y[complete]
     train, test = (np.where(np.isnan(part), means, part) for part in (train, test))
     return _as_views(train, drawn.X), y, _as_views(test, drawn.X)
 
@@ -150,5 +139,5 @@ def _as_views(table: Matrix, like: Views) -> Views:
 
 
 def _auc(corrupted: AnyArray, off: AnyArray) -> float:
-    """Return the AUC of yes-or-no answers: the mean of hits among what is and what is not."""
+    """Return the AUC of a yes-or-no classifier: the mean of its true positive and true negative rates."""
     return float(0.5 * (off[corrupted].mean() + (~off[~corrupted]).mean()))

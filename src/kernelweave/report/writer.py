@@ -1,4 +1,4 @@
-"""From a fitted model and its data to a file."""
+"""`write_report`: from a fitted model and its data to a file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sklearn.base import is_regressor
 
 from kernelweave.bank.cross import n_rows
 from kernelweave.errors import DataError
-from kernelweave.explain.contributions import unwrapped
-from kernelweave.explain.refits import without_label
+from kernelweave.explain.contributions import unwrap
+from kernelweave.explain.refits import unlabelled_rows
 from kernelweave.io import written_whole
-from kernelweave.report.baselines import best
+from kernelweave.report.baselines import best_estimator
+from kernelweave.report.findings import MethodScores, divisible, gather_findings, require_reportable
 from kernelweave.report.held_out import Tick
-from kernelweave.report.study import Contest, require_reportable, samples_of, study
 
 
 def write_report(
@@ -32,7 +32,7 @@ def write_report(
     cv: int = 5,
     n_resamples: int = 50,
     random_state: Any = 0,
-    contest: Contest | None = None,
+    comparison: MethodScores | None = None,
     notes: Sequence[str] = (),
     begin: Callable[[int], Tick] = lambda _: lambda _: None,
 ) -> Path:
@@ -41,7 +41,7 @@ def write_report(
     Held-out score against the average kernel, the best single kernel and one kernel of all columns; kernel
     weights with bootstrap intervals and selection frequency; what every view counts and what leaving it out
     costs; the path of the weights along θ (p, v) with a slider; calibration and confusion; the rows the model
-    was least sure of, kernel by kernel; the certificate; data and versions.
+    is least certain of, kernel by kernel; the certificate; data and versions.
 
     Parameters
     ----------
@@ -62,12 +62,12 @@ def write_report(
         Bootstrap resamples for the intervals of the weights.
     random_state : int, RandomState or None, default=0
         Cuts the folds and draws the resamples.
-    contest : Contest or None, default=None
+    comparison : MethodScores or None, default=None
         Scores to show in place of the comparison with the baselines.
     notes : sequence of str, default=()
         Sentences to add to the notes at the end, such as warnings of the fit.
     begin : callable
-        Is told the number of steps; what it returns is called with a name before each.
+        Is called with the number of steps; what it returns is called with a name before each.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def write_report(
     Notes
     -----
     The model is refitted about ``cv`` × (5 + views) times and ``n_resamples`` times on stored kernels.
-    Whatever a model cannot give is left out, with the reason in its place. The page makes no request, and a
+    What a model does not offer is left out, with the reason in its place. The page makes no request, and a
     policy in it forbids any; text of the data is escaped. Needs ``pip install 'kernelweave[report]'``.
     Differs from the paper: it is in none.
 
@@ -97,30 +97,29 @@ def write_report(
     from kernelweave.report.page import render
 
     require_reportable(model)
-    machine = best(unwrapped(model)[0])
-    X, y = samples_of(machine, X), np.asarray(y)
+    X, y = divisible(best_estimator(unwrap(model)[0]), X), np.asarray(y)
     n = n_rows(X)
     if len(y) != n:
         raise DataError(f"X has {n} rows and y has {len(y)}; a report needs the data of the fit.")
-    names = _names(X, n) if samples is None else [str(name) for name in samples]
+    names = _row_names(X, n) if samples is None else [str(name) for name in samples]
     if len(names) != n:
         raise DataError(f"There are {len(names)} names of samples for {n} rows; give one each.")
-    found = study(
+    found = gather_findings(
         model,
         X,
         y,
         cv=cv,
         n_resamples=n_resamples,
         random_state=random_state,
-        contest=contest,
+        comparison=comparison,
         begin=begin,
     )
     found.notes[:0] = [note for note in notes if note not in found.notes]
-    told = {"Rows": str(n), **_target(y, without_label(model, y), is_regressor(model)), **(data or {})}
+    target = _target_lines(y, unlabelled_rows(model, y), is_regressor(model))
     page = render(
         found,
-        title=title or f"{type(found.machine).__name__}: what it learnt",
-        data=told,
+        title=title or f"{type(found.kernel_model).__name__}: what it learnt",
+        data={"Rows": str(n), **target, **(data or {})},
         samples=names,
         today=date.today(),
     )
@@ -129,7 +128,7 @@ def write_report(
 
 
 def require_installed() -> None:
-    """Say now, not after the work, that a package is missing."""
+    """Raise ImportError before any work is done if a package that a report needs is missing."""
     try:
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
@@ -137,15 +136,16 @@ def require_installed() -> None:
         raise ImportError(f"A report needs {error.name}: pip install 'kernelweave[report]'.") from None
 
 
-def _names(X: Any, n: int) -> list[str]:
+def _row_names(X: Any, n: int) -> list[str]:
     index = getattr(X, "index", None)
     return [str(k) for k in (index if index is not None and not callable(index) else range(n))]
 
 
-def _target(y: Any, nameless: Any, numbers: bool) -> dict[str, str]:
-    if numbers:
+def _target_lines(y: Any, without_label: Any, regression: bool) -> dict[str, str]:
+    """Return the lines about the target in the section on data."""
+    if regression:
         return {"Target": f"numbers from {y.min():.4g} to {y.max():.4g}"}
-    labels, counts = np.unique(y[~nameless], return_counts=True)
+    labels, counts = np.unique(y[~without_label], return_counts=True)
     shown = ", ".join(f"{label} × {count}" for label, count in list(zip(labels, counts, strict=True))[:20])
-    none = {"Without a label": str(nameless.sum())} if nameless.any() else {}
-    return {"Classes": shown + (", …" if len(labels) > 20 else ""), **none}
+    unlabelled = {"Without a label": str(without_label.sum())} if without_label.any() else {}
+    return {"Classes": shown + (", …" if len(labels) > 20 else ""), **unlabelled}
