@@ -181,14 +181,14 @@ def learn_gating(
     stop = Event() if stop is None else stop
     y = np.ascontiguousarray(problem.y, dtype=np.float64)
     Z = np.column_stack([features, np.ones(features.shape[0])])
-    shape = problem.bank.n_kernels, Z.shape[1]
+    shape = problem.grams.n_kernels, Z.shape[1]
     # Values are compared to a relative change of tol, so the SVMs behind them have to be more accurate.
     inner_tol = 0.1 * tol
     runs = []
     for number in range(n_restarts + 1):
         # Random scores of size 0.5 give weights that differ, but none near 0.
         start = np.zeros(shape) if number == 0 else rng.normal(0.0, 0.5 / np.sqrt(shape[1]), shape)
-        objective = GatedObjective(problem.bank, y, problem.learner, gating, Z, problem.weight, inner_tol)
+        objective = GatedObjective(problem.grams, y, problem.learner, gating, Z, problem.weight, inner_tol)
         runs.append(_descend(objective, start.ravel(), tol, max_iter, stop))
         if stop.is_set():
             break
@@ -197,7 +197,7 @@ def learn_gating(
     # The certified SVM for the gating found: on the unit box of weights the optimum has every weight 1.
     weights = objective.weights(flat)
     gated = Problem(
-        weighted_locally(problem.bank, weights.T), y, problem.learner, LpBall(np.inf), problem.weight
+        weighted_locally(problem.grams, weights.T), y, problem.learner, LpBall(np.inf), problem.weight
     )
     result = BlockDescent(tol=inner_tol).run(gated, progress=None if stop.is_set() else progress)
     if stop.is_set():

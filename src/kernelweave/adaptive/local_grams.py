@@ -14,10 +14,10 @@ from kernelweave.bank.gram_bank import GramBank
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.training import hold
-from kernelweave.gram.lazy import LazyGrams
+from kernelweave.gram.blockwise import BlockGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import GramStack
-from kernelweave.gram.rounding import of_arithmetic
+from kernelweave.gram.rounding import arithmetic_errors
 from kernelweave.gram.source import Source
 
 
@@ -42,7 +42,7 @@ def weighted_locally(stack: GramStack, local: Matrix) -> LocalGrams | LazyLocalG
     local = np.ascontiguousarray(local, dtype=np.float64)
     if isinstance(stack, PackedGrams) and not stack.centred:
         return LocalGrams(stack, local)
-    if isinstance(stack, LazyGrams) and not stack.centred:
+    if isinstance(stack, BlockGrams) and not stack.centred:
         return LazyLocalGrams(stack, local)
     raise TypeError(f"Weights per sample need uncentred kernels, packed or lazy; got {stack!r}.")
 
@@ -88,7 +88,7 @@ class LocalGrams:
 
     @property
     def errors(self) -> Vector:
-        return of_arithmetic(self.sizes, self.n_samples)
+        return arithmetic_errors(self.sizes, self.n_samples)
 
     @property
     def shifts(self) -> Matrix:
@@ -126,10 +126,10 @@ class LocalGrams:
         return np.zeros(coef.shape[1:])
 
 
-class LazyLocalGrams(LazyGrams):
+class LazyLocalGrams(BlockGrams):
     """The same for kernels whose rows are computed again for every pass."""
 
-    def __init__(self, grams: LazyGrams, local: Matrix) -> None:
+    def __init__(self, grams: BlockGrams, local: Matrix) -> None:
         super().__init__(
             [LocalSource(source, local) for source in grams.sources],
             grams.n_kernels,

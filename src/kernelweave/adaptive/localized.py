@@ -19,12 +19,18 @@ from kernelweave.adaptive.local_grams import hold_uncentred
 from kernelweave.bank import KernelBank, Views
 from kernelweave.bank.cross import contributions
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.inputs import check_input, is_precomputed
-from kernelweave.estimators.interrupt import watching
 from kernelweave.estimators.model import MKLModel
-from kernelweave.estimators.parameters import check_choice, check_count, check_number, check_part
-from kernelweave.estimators.task import Setting, Solved, Start, Task
-from kernelweave.geometry import LpBall, WeightGeometry
+from kernelweave.estimators.progress import raising_when_stopped
+from kernelweave.estimators.training import FitResult, FitTask, TrainingData, WarmStart
+from kernelweave.estimators.validation import (
+    check_choice,
+    check_count,
+    check_input,
+    check_number,
+    check_part,
+    is_precomputed,
+)
+from kernelweave.geometry import Geometry, LpBall
 from kernelweave.gram import storage
 from kernelweave.learners import Hinge, Learner
 from kernelweave.solvers import BlockDescent, Problem, Progress, Solver
@@ -35,21 +41,21 @@ GATINGS: dict[str, type[Gating]] = {"softmax": Softmax, "sigmoid": Sigmoid}
 
 
 @dataclass(frozen=True)
-class SolvedLocally(Solved):
+class SolvedLocally(FitResult):
     """One solved problem with its gating."""
 
     learnt: LearntGating
 
 
 @dataclass(frozen=True)
-class GatedTask(Task):
+class GatedTask(FitTask):
     """A task with the features the gating reads."""
 
     features: Matrix
 
 
 @dataclass(frozen=True)
-class GatedSetting(Setting):
+class GatedSetting(TrainingData):
     """A setting with the features the gating reads."""
 
     features: Matrix
@@ -117,7 +123,7 @@ class LocalizedMKLClassifier(MKLClassifier):
         "learner": Hinge,
         "gating": Softmax,
     }
-    accepts_gaps: ClassVar[bool] = False  # a gating needs the features of every sample
+    accepts_missing_views: ClassVar[bool] = False  # a gating needs the features of every sample
     multiclass = "per_class"
 
     bank: Any = None
@@ -198,7 +204,7 @@ class LocalizedMKLClassifier(MKLClassifier):
         return 100 if self.max_iter is None else self.max_iter
 
     @property
-    def _geometry(self) -> WeightGeometry:
+    def _geometry(self) -> Geometry:
         return LpBall(np.inf)  # the gating holds the weights: all others are 1
 
     def _solver(self, n_kernels: int) -> Solver:  # noqa: ARG002
@@ -219,13 +225,13 @@ class LocalizedMKLClassifier(MKLClassifier):
                 "KernelBank on a table or Views, or SampleAdaptiveMKLClassifier."
             )
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Setting:
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
         setting = super()._read(X, y, sample_weight)
         features = gating_features(check_input(self, X, reset=False), self._gating.features)
         self.scaler_ = StandardScaler().fit(features, sample_weight=setting.weight)
         return GatedSetting(**vars(setting), features=self.scaler_.transform(features))
 
-    def _store(self, setting: Setting, candidates: Sequence[MKLModel] = ()) -> Task:  # noqa: ARG002
+    def _store(self, setting: TrainingData, candidates: Sequence[MKLModel] = ()) -> FitTask:  # noqa: ARG002
         assert isinstance(setting, GatedSetting)
         targets = self._problems(setting)
         kernels = hold_uncentred(self, setting.fitted, len(targets))
@@ -233,12 +239,12 @@ class LocalizedMKLClassifier(MKLClassifier):
 
     def _train(
         self,
-        task: Task,
+        task: FitTask,
         y: AnyArray,
-        near: Start | None,  # noqa: ARG002 - starts of its own
+        near: WarmStart | None,  # noqa: ARG002 - starts of its own
         progress: Progress | None,
         stop: Event,
-    ) -> Solved:
+    ) -> FitResult:
         assert isinstance(task, GatedTask)
         seed = check_random_state(self.random_state).randint(2**31)
         learnt = learn_gating(
@@ -249,15 +255,15 @@ class LocalizedMKLClassifier(MKLClassifier):
             max_iter=self._max_steps,
             n_restarts=self.n_restarts,
             rng=np.random.default_rng(seed),
-            progress=watching(stop, progress),
+            progress=raising_when_stopped(stop, progress),
             stop=stop,
         )
         if learnt.result.stopped == "interrupted":
             stop.set()
-        intercept = np.atleast_1d(learnt.result.machine.intercept)
+        intercept = np.atleast_1d(learnt.result.inner.intercept)
         return SolvedLocally(learnt.result, intercept, storage(task.kernels.stack), learnt)
 
-    def _keep(self, task: Task, solved: list[Solved]) -> None:
+    def _keep(self, task: FitTask, solved: list[FitResult]) -> None:
         super()._keep(task, solved)
         learnt = [s.learnt for s in solved if isinstance(s, SolvedLocally)]
         binary = len(learnt) == 1

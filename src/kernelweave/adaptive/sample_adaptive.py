@@ -30,18 +30,17 @@ from kernelweave.bank.cross import contributions
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.inputs import check_input
-from kernelweave.estimators.interrupt import watching
 from kernelweave.estimators.model import MKLModel
-from kernelweave.estimators.parameters import check_count
-from kernelweave.estimators.task import Setting, Solved, Start, Task
+from kernelweave.estimators.progress import raising_when_stopped
+from kernelweave.estimators.training import FitResult, FitTask, TrainingData, WarmStart
+from kernelweave.estimators.validation import check_count, check_input
 from kernelweave.geometry import Simplex
 from kernelweave.gram import storage
 from kernelweave.solvers import Newton, Problem, Progress
 
 
 @dataclass(frozen=True)
-class SolvedAdaptively(Solved):
+class SolvedAdaptively(FitResult):
     """One solved problem with its switches."""
 
     learnt: LearntSwitches
@@ -224,7 +223,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         margins = self.scale_margins and not available_kernels(fitted).all()
         return n_flips == 0 and bool(all_on) and not self.unit_trace and not margins
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Setting:
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
         setting = super()._read(X, y, sample_weight)
         fitted = setting.fitted
         is_centred = getattr(fitted, "is_centred", False) and not self.unit_trace  # with missing views it is
@@ -235,22 +234,22 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
             centred = fitted.centred(**how) if hasattr(fitted, "centred") else CentredKernels(fitted, **how)
         return replace(setting, fitted=centred)
 
-    def _store(self, setting: Setting, candidates: Sequence[MKLModel] = ()) -> Task:
+    def _store(self, setting: TrainingData, candidates: Sequence[MKLModel] = ()) -> FitTask:
         if self._has_nothing_to_switch(setting.fitted):
             return super()._store(setting, candidates)
         targets = self._problems(setting)
         kernels = hold_uncentred(self, setting.fitted, len(targets))
-        return Task(kernels, targets, setting.weight, setting.classes)
+        return FitTask(kernels, targets, setting.weight, setting.classes)
 
     def _train(
-        self, task: Task, y: AnyArray, near: Start | None, progress: Progress | None, stop: Event
-    ) -> Solved:
+        self, task: FitTask, y: AnyArray, near: WarmStart | None, progress: Progress | None, stop: Event
+    ) -> FitResult:
         kernels = task.kernels
         if self._has_nothing_to_switch(kernels.fitted):
             return super()._train(task, y, near, progress, stop)
         y = np.ascontiguousarray(y)
         problem = Problem(kernels.stack, y, self._learner, self._geometry, task.weight)
-        report = watching(stop, progress)
+        report = raising_when_stopped(stop, progress)
         try:
             rule = self._switch_rule(problem, available_kernels(kernels.fitted), report)
             learnt = learn_switches(problem, self._solver(kernels.n_kernels), rule, report)
@@ -258,7 +257,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
             raise IndefiniteKernelError(error.index, error.energy, kernels.names[error.index]) from None
         if learnt.stopped == "interrupted":
             stop.set()
-        intercept = np.atleast_1d(learnt.result.machine.intercept)
+        intercept = np.atleast_1d(learnt.result.inner.intercept)
         return SolvedAdaptively(learnt.result, intercept, storage(kernels.stack), learnt)
 
     def _switch_rule(self, problem: Problem, available: Switches, report: Progress) -> SwitchRule:
@@ -270,10 +269,10 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         else:
             prior = as_switches(self.prior, *available.shape)
         require_a_kernel(prior & available)
-        n_flips = as_flips(self.max_flips, problem.bank.n_kernels)
+        n_flips = as_flips(self.max_flips, problem.grams.n_kernels)
         return SwitchRule(prior, n_flips, available, self.scale_margins, self.max_rounds)
 
-    def _keep(self, task: Task, solved: list[Solved]) -> None:
+    def _keep(self, task: FitTask, solved: list[FitResult]) -> None:
         super()._keep(task, solved)
         n, available = task.kernels.n_samples, available_kernels(task.kernels.fitted)
         learnt = [s.learnt if isinstance(s, SolvedAdaptively) else None for s in solved]

@@ -17,7 +17,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.adaptive.local_grams import LazyLocalGrams, LocalGrams, weighted_locally
 from kernelweave.learners.margins import ScaledMargins
 from kernelweave.solvers import Certificate, Problem, Progress, Result, Solver
-from kernelweave.solvers.block import block_norms
+from kernelweave.solvers.block_descent import block_norms
 
 Switches = NDArray[np.bool_]
 
@@ -81,14 +81,14 @@ def learn_switches(
     Differs from the paper: ξ is recomputed from the decision values; τ ≡ 1 unless asked for.
     """
     assert solver.tol is not None
-    switches, margins = rule.prior & rule.available, np.ones(problem.bank.n_samples)
+    switches, margins = rule.prior & rule.available, np.ones(problem.grams.n_samples)
     result: Result | None = None
     best: LearntSwitches | None = None
     rounds, visited, stopped = list[SwitchingRound](), set[bytes](), "max_rounds"
     for _ in range(rule.max_rounds):
         # 1. Weights and SVM for these switches, started from those of the last round.
-        grams = weighted_locally(problem.bank, switches.T.astype(np.float64))
-        result = _solve_for_switches(replace(problem, bank=grams), solver, margins, result, progress)
+        grams = weighted_locally(problem.grams, switches.T.astype(np.float64))
+        result = _solve_for_switches(replace(problem, grams=grams), solver, margins, result, progress)
         objective = result.certificate.upper
         decrease = rounds[-1].certificate.upper - objective if rounds else np.inf
         rounds.append(SwitchingRound(result.certificate, int((~switches).sum())))
@@ -114,7 +114,7 @@ def learn_switches(
 
 def contributions(result: Result, grams: LocalGrams | LazyLocalGrams) -> Matrix:
     """Return g_ip = eta_p Σ_j v_j h_jp k_p(x_j, x_i): what kernel p adds to f(x_i) when it is on."""
-    return np.asarray((result.eta[:, None] * grams.column_weighted_matvecs(result.machine.coef)).T)
+    return np.asarray((result.eta[:, None] * grams.column_weighted_matvecs(result.inner.coef)).T)
 
 
 def _solve_for_switches(
@@ -125,7 +125,7 @@ def _solve_for_switches(
         problem = replace(problem, learner=learner)
     if last is None:
         return solver.run(problem, progress=progress)
-    return solver.run(problem, start=last.eta, warm=last.machine.coef, progress=progress)
+    return solver.run(problem, start=last.eta, warm=last.inner.coef, progress=progress)
 
 
 def _update(
@@ -137,13 +137,13 @@ def _update(
     rule: SwitchRule,
 ) -> tuple[Switches, Vector]:
     """Return the switches [Liu14, Eq. (15)] and margins [Liu14, Eq. (16)] that follow from a solution."""
-    g, b = contributions(result, grams), float(result.machine.intercept)
+    g, b = contributions(result, grams), float(result.inner.intercept)
     reached = y * (np.where(switches, g, 0.0).sum(axis=1) + b)
-    required = np.minimum(margins * float(result.machine.margin), reached)  # τ(1 - ξ)
+    required = np.minimum(margins * float(result.inner.margin), reached)  # τ(1 - ξ)
     found, feasible = fewest_kernels(
         y[:, None] * g, required - y * b, rule.prior, rule.max_flips, rule.available
     )
-    norms = block_norms(result.eta, grams.energies(result.machine.coef))
+    norms = block_norms(result.eta, grams.energies(result.inner.coef))
     keep = ~feasible | ~_have_weight(found, norms)
     found = np.where(keep[:, None], switches, found)
     if not rule.scale_margins:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._typing import Vector
 from kernelweave.baselines.two_step import TwoStepClassifier, of_unit_sum
-from kernelweave.estimators.task import Task
+from kernelweave.estimators.training import FitTask
 from kernelweave.learners import MarginDistribution
 
 
@@ -62,7 +62,7 @@ class EasyMKLClassifier(TwoStepClassifier):
 
     """
 
-    walkable: ClassVar[tuple[str, ...]] = ("learner__", "lam")
+    path_params: ClassVar[tuple[str, ...]] = ("learner__", "lam")
 
     lam: float = 0.1
 
@@ -74,7 +74,7 @@ class EasyMKLClassifier(TwoStepClassifier):
         super()._check_parameters()
         MarginDistribution(lam=self.lam).check(np.array([1.0, -1.0]), np.ones(2))
 
-    def _weigh(self, task: Task) -> list[Vector]:
+    def _weigh(self, task: FitTask) -> list[Vector]:
         kernels, first_step = task.kernels, MarginDistribution(lam=self.lam)
         K = kernels.combine(np.ones(kernels.n_kernels))
         weights = []

@@ -14,11 +14,9 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.baselines.target_alignment import label_moments
 from kernelweave.baselines.two_step import TwoStepClassifier, class_index, of_unit_sum
-from kernelweave.estimators.interrupt import interruptible
-from kernelweave.estimators.parameters import check_share
-from kernelweave.estimators.progress import count_bar
-from kernelweave.estimators.splits import Fold, stratified_folds
-from kernelweave.estimators.task import Task
+from kernelweave.estimators.progress import count_bar, interruptible
+from kernelweave.estimators.training import FitTask
+from kernelweave.estimators.validation import Fold, check_share, stratified_folds
 
 
 class FHeuristicClassifier(TwoStepClassifier):
@@ -63,7 +61,7 @@ class FHeuristicClassifier(TwoStepClassifier):
 
     """
 
-    def _weigh(self, task: Task) -> list[Vector]:
+    def _weigh(self, task: FitTask) -> list[Vector]:
         each = [one.kernel_alignments() for one in label_moments(task, centred=False)]
         self.kernel_alignments_ = each[0] if len(each) == 1 else np.array(each)
         return [of_unit_sum(np.maximum(alignments, 0.0)) for alignments in each]
@@ -124,7 +122,7 @@ class PWMKClassifier(TwoStepClassifier):
         super()._check_parameters()
         check_share("delta", self.delta)
 
-    def _weigh(self, task: Task) -> list[Vector]:
+    def _weigh(self, task: FitTask) -> list[Vector]:
         Y = np.column_stack(list(task.targets.values()))
         index, n_problems = class_index(Y), len(task.targets)
         folds, n_threads = stratified_folds(self.cv, index), effective_n_jobs(self.n_jobs)

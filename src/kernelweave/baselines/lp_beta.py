@@ -15,13 +15,11 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import contributions, layered_scores
 from kernelweave.baselines.heuristics import fit_arguments, held_out_values, unit_margin
 from kernelweave.baselines.two_step import BaselineClassifier, class_index
-from kernelweave.estimators.inputs import check_input
-from kernelweave.estimators.parameters import check_share
 from kernelweave.estimators.progress import count_bar
-from kernelweave.estimators.splits import Fold, stratified_folds
-from kernelweave.estimators.task import Setting
+from kernelweave.estimators.training import TrainingData
+from kernelweave.estimators.validation import Fold, check_input, check_share, stratified_folds
 from kernelweave.gram.memory import require_room
-from kernelweave.learners import Machine
+from kernelweave.learners import InnerSolution
 from kernelweave.learners.bias import margin_quantile
 from kernelweave.solvers import Certificate
 
@@ -83,7 +81,7 @@ class LPBetaClassifier(BaselineClassifier):
 
     """
 
-    walkable: ClassVar[tuple[str, ...]] = ()
+    path_params: ClassVar[tuple[str, ...]] = ()
 
     nu: float = 0.5
     cv: Any = 5
@@ -119,7 +117,7 @@ class LPBetaClassifier(BaselineClassifier):
         self.n_iter_ = len(classifiers) * (len(folds) + 1)
         return self
 
-    def _train_alone(self, setting: Setting, folds: list[Fold]) -> tuple[AnyArray, list[Machine]]:
+    def _train_alone(self, setting: TrainingData, folds: list[Fold]) -> tuple[AnyArray, list[InnerSolution]]:
         """Return for every kernel its outputs for held-out samples, (M, n, columns), and its classifier."""
         Y, n, M = setting.columns, setting.fitted.n_samples, len(setting.fitted)
         # One kernel and its part of a fold at a time; held-out values and coefficients of all.
@@ -138,7 +136,7 @@ class LPBetaClassifier(BaselineClassifier):
                 done(M)
         return outputs, classifiers
 
-    def _keep_layers(self, setting: Setting, classifiers: list[Machine], mixture: Mixture) -> None:
+    def _keep_layers(self, setting: TrainingData, classifiers: list[InnerSolution], mixture: Mixture) -> None:
         """Set the learnt attributes: the classifiers of the first layer and how they are mixed."""
         M, (n, columns) = len(classifiers), setting.columns.shape
         margins = np.array([unit_margin(svm.margin) for svm in classifiers]).reshape(M, columns)

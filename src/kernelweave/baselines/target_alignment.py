@@ -17,10 +17,9 @@ from sklearn.utils.multiclass import type_of_target
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.baselines.two_step import TwoStepClassifier, class_index
-from kernelweave.estimators.parameters import check_choice
-from kernelweave.estimators.task import Task
-from kernelweave.gram.given import MatrixSource
-from kernelweave.gram.source import Source, centring, largest_entries
+from kernelweave.estimators.training import FitTask
+from kernelweave.estimators.validation import check_choice
+from kernelweave.gram.source import MatrixSource, Source, centring, largest_entries
 
 
 def alignment(K: Any, target: Any) -> float:
@@ -165,7 +164,7 @@ class AlignedMKLClassifier(TwoStepClassifier):
         super()._check_parameters()
         check_choice("criterion", self.criterion, ("alignf", "align", "kta"))
 
-    def _weigh(self, task: Task) -> list[Vector]:
+    def _weigh(self, task: FitTask) -> list[Vector]:
         found = label_moments(task, centred=self.criterion != "kta")
         each = np.array([one.kernel_alignments() for one in found])
         if self.criterion == "align":
@@ -305,7 +304,7 @@ def _row_blocks(
         yield rows, K
 
 
-def label_moments(task: Task, *, centred: bool) -> list[Moments]:
+def label_moments(task: FitTask, *, centred: bool) -> list[Moments]:
     """Return the moments of every problem of a task: of its column ±1, or of all classes together."""
     kernels, targets = task.kernels, list(task.targets.values())
     assert task.classes is not None

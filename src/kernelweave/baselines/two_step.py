@@ -17,11 +17,9 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.interrupt import interruptible
-from kernelweave.estimators.parameters import check_choice, check_learner, check_number
-from kernelweave.estimators.progress import gap_bars
-from kernelweave.estimators.task import Solved, Start, Task
-from kernelweave.estimators.training import with_defaults
+from kernelweave.estimators.progress import gap_bars, interruptible
+from kernelweave.estimators.training import FitResult, FitTask, WarmStart, solver_with_defaults
+from kernelweave.estimators.validation import check_choice, check_learner, check_number
 from kernelweave.geometry import Geometry, Point, Uniform
 from kernelweave.learners import Hinge
 from kernelweave.solvers import Solver
@@ -56,7 +54,7 @@ class BaselineClassifier(MKLClassifier):
         return Uniform()
 
     def _solver(self, n_kernels: int) -> Solver:
-        return with_defaults(None, self._geometry, n_kernels, self.tol, None)
+        return solver_with_defaults(None, self._geometry, n_kernels, self.tol, None)
 
 
 class TwoStepClassifier(BaselineClassifier):
@@ -66,11 +64,11 @@ class TwoStepClassifier(BaselineClassifier):
     combined kernel, since the weights are not optimised there.
     """
 
-    walkable: ClassVar[tuple[str, ...]] = ("learner__",)
+    path_params: ClassVar[tuple[str, ...]] = ("learner__",)
     _eta: Vector | None = None
 
     @abstractmethod
-    def _weigh(self, task: Task) -> list[Vector]:
+    def _weigh(self, task: FitTask) -> list[Vector]:
         """Return the kernel weights of every problem of the task."""
 
     @property
@@ -79,10 +77,10 @@ class TwoStepClassifier(BaselineClassifier):
 
     def _solve(
         self,
-        task: Task,
-        near: list[Start] | None = None,  # noqa: ARG002 - the weights are given
+        task: FitTask,
+        near: list[WarmStart] | None = None,  # noqa: ARG002 - the weights are given
         stop: Event | None = None,
-    ) -> list[Solved]:
+    ) -> list[FitResult]:
         n_threads = effective_n_jobs(self.n_jobs)
         with blas_threads(n_threads):
             weights = self._weigh(task)

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelweave._typing import AnyArray
-from kernelweave.estimators.base import forget
-from kernelweave.estimators.parameters import check_count, check_number
+from kernelweave.estimators.base import reset
 from kernelweave.estimators.progress import gap_bars
+from kernelweave.estimators.validation import check_count, check_number
 from kernelweave.metric.inputs import (
     TrainingPairs,
     check_bounds,
@@ -117,7 +117,7 @@ class ITML(MahalanobisMetric):
     def _fit(self, pairs: Any, y: Any, privileged: Any, sample_weight: Any) -> Self:
         """Fit any learner of the family; they differ in `_select_pairs`, `_problem` and `_solver`."""
         self._check_parameters()
-        forget(self)
+        reset(self)
         given = check_training_pairs(pairs, y, privileged, sample_weight, self.preprocessor)
         given = self._select_pairs(given)
         used = usable_pairs(given)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix
-from kernelweave.estimators.parameters import check_choice, check_number
+from kernelweave.estimators.validation import check_choice, check_number
 from kernelweave.metric.inputs import TrainingPairs, check_prior
 from kernelweave.metric.itml import ITML
 from kernelweave.metric.problem import LogDetProblem, PairSpace, distance_percentiles

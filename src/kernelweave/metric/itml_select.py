@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.estimators.parameters import check_from_zero
+from kernelweave.estimators.validation import check_from_zero
 from kernelweave.metric.inputs import TrainingPairs
 from kernelweave.metric.itml import ITML
 

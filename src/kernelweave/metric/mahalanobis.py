@@ -12,7 +12,7 @@ from sklearn.utils import ClassifierTags, TransformerTags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.estimators.parameters import check_choice, check_number, check_share
+from kernelweave.estimators.validation import check_choice, check_number, check_share
 from kernelweave.metric.inputs import check_pairs, check_signs, points_by_index
 
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")

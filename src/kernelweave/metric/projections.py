@@ -18,7 +18,7 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.errors import InfeasibleError
 from kernelweave.metric.problem import LogDetProblem, PairSpace, PointPairs, PrimalPoint, ProjectionState
 from kernelweave.solvers.certificate import Certificate
-from kernelweave.solvers.result import Record
+from kernelweave.solvers.problem import Record
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.estimators.base import forget
-from kernelweave.estimators.parameters import check_count, check_number
+from kernelweave.estimators.base import reset
+from kernelweave.estimators.validation import check_count, check_number
 from kernelweave.metric.itml import ITML
 
 
@@ -115,7 +115,7 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Learn from samples X (n, d), labels y and privileged features (n, g), NaN rows where not known."""
         check_count("n_pairs", self.n_pairs, optional=True)
         check_number("similar_share", self.similar_share, above=0.0, below=1.0)
-        forget(self)
+        reset(self)
         X, y = validate_data(self, X, y, dtype=np.float64)
         self.classes_ = self._check_classes(y)
         rng = check_random_state(self.random_state)

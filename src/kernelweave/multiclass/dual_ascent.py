@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.estimators.parameters import check_count, check_number
+from kernelweave.estimators.validation import check_count, check_number
 from kernelweave.multiclass.checkpoint import Checkpoint, generator_state, restored_generator
 from kernelweave.multiclass.problem import (
     BoundTracker,

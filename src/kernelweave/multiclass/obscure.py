@@ -17,19 +17,22 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank
 from kernelweave.bank.features import Features
-from kernelweave.estimators.answers import winners
-from kernelweave.estimators.base import KernelEstimator, forget
-from kernelweave.estimators.inputs import as_bank, check_input, is_precomputed
-from kernelweave.estimators.parameters import check_count, check_number, check_part
+from kernelweave.estimators.base import KernelEstimator, predicted_classes, reset
 from kernelweave.estimators.progress import gap_bars
-from kernelweave.estimators.targets import (
+from kernelweave.estimators.training import warn_of_gap
+from kernelweave.estimators.validation import (
+    as_bank,
+    check_count,
+    check_input,
+    check_number,
+    check_part,
     class_factors,
     encode_labels,
+    is_precomputed,
     labels_among,
     named_classes,
     sample_weights,
 )
-from kernelweave.estimators.training import warn_of_gap
 from kernelweave.gram.memory import require_room
 from kernelweave.multiclass.checkpoint import Checkpoint, as_checkpoint
 from kernelweave.multiclass.dual_ascent import DualAscent
@@ -46,7 +49,7 @@ from kernelweave.multiclass.stream import (
     update_stream,
 )
 from kernelweave.solvers import Certificate
-from kernelweave.solvers.result import Record
+from kernelweave.solvers.problem import Record
 
 
 class OptimumBounds(NamedTuple):
@@ -117,7 +120,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     """
 
-    walkable: ClassVar[tuple[str, ...]] = ()
+    path_params: ClassVar[tuple[str, ...]] = ()
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances, "solver": DualAscent}
 
     def __init__(
@@ -150,7 +153,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the weights and the classifier from samples X and their labels y."""
         self._check_parameters()
-        forget(self)
+        reset(self)
         X = check_input(self, X, reset=True)
         fitted = as_bank(self.bank).fit(X)
         self.classes_, index = encode_labels(y, fitted.n_samples)
@@ -178,7 +181,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         self._check_for_partitions(max_rounds)
-        forget(self)
+        reset(self)
         tol = self.part("solver").tol
         with gap_bars(self.verbose, "round") as bar, blas_threads(1):
             data = PartitionedData(X, y, client)
@@ -241,7 +244,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each sample."""
-        return winners(self.decision_function(X), self.classes_)
+        return predicted_classes(self.decision_function(X), self.classes_)
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return Σ eta_m k_m between the rows of X and of Z, the training samples by default."""

@@ -20,8 +20,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.geometry import Simplex
 from kernelweave.multiclass.problem import dual_norm_and_weights
 from kernelweave.solvers.certificate import Certificate
-from kernelweave.solvers.problem import Progress
-from kernelweave.solvers.result import Record
+from kernelweave.solvers.problem import Progress, Record
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.features import FittedFeatures
-from kernelweave.estimators.inputs import check_input
-from kernelweave.estimators.targets import label_column, labels_among
+from kernelweave.estimators.validation import check_input, label_column, labels_among
 from kernelweave.multiclass.partitioned_ascent import PartitionUpdate, SharedTheta, update_partition
 from kernelweave.multiclass.rows import FeatureRows
 

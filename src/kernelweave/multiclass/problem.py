@@ -14,8 +14,7 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.multiclass.checkpoint import Checkpoint
 from kernelweave.multiclass.rows import KernelRows
 from kernelweave.solvers.certificate import Certificate
-from kernelweave.solvers.problem import Progress
-from kernelweave.solvers.result import Record
+from kernelweave.solvers.problem import Progress, Record
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.gram import Source
 from kernelweave.gram.memory import budget, human
-from kernelweave.gram.rounding import DOUBLE, SINGLE, of_arithmetic
+from kernelweave.gram.rounding import DOUBLE, SINGLE, arithmetic_errors
 from kernelweave.kernels.base import Recipe
 
 
@@ -148,7 +148,7 @@ class StoredRows:
 
     @property
     def entry_errors(self) -> Vector:
-        return of_arithmetic(np.abs(self.diagonals).max(axis=1), self.n_samples)
+        return arithmetic_errors(np.abs(self.diagonals).max(axis=1), self.n_samples)
 
     @property
     def max_block(self) -> int:
@@ -214,7 +214,7 @@ class FeatureRows:
 
     @property
     def entry_errors(self) -> Vector:
-        return of_arithmetic(self.diagonals.max(axis=1), int(np.diff(self.offsets).max()))
+        return arithmetic_errors(self.diagonals.max(axis=1), int(np.diff(self.offsets).max()))
 
     def products(self, rows: Indices, columns: Indices, V: Matrix) -> AnyArray:
         left, right = self._by_kernel(rows), self._by_kernel(columns)
@@ -281,7 +281,7 @@ class ComputedRows:
     @cached_property
     def entry_errors(self) -> Vector:
         diagonals = np.abs(self.diagonals)
-        errors = of_arithmetic(diagonals.max(axis=1), self.n_samples)
+        errors = arithmetic_errors(diagonals.max(axis=1), self.n_samples)
         # Entries of the largest row against an average column: a typical error, or more.
         sizes = np.sqrt(diagonals.max(axis=1) * diagonals.mean(axis=1))
         for block in self._blocks:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.estimators.parameters import check_count, check_number
+from kernelweave.estimators.validation import check_count, check_number
 from kernelweave.multiclass.checkpoint import Checkpoint, generator_state, restored_generator
 from kernelweave.multiclass.problem import (
     BoundTracker,
@@ -116,7 +116,7 @@ class ThetaIterate:
         return float(np.sqrt(dual_norm_and_weights(2.0 * self._diagonals[:, k], self.q)[0]))
 
     def start_averaging(self) -> None:
-        """Start the mean over the iterates that follow."""
+        """WarmStart the mean over the iterates that follow."""
         self.past, self.total, self.count = np.zeros_like(self.V), 0.0, 0
 
     def count_step(self) -> None:

@@ -16,15 +16,20 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.bank.cross import contributions, scores
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.estimators.answers import KernelClassifier
-from kernelweave.estimators.base import forget
+from kernelweave.estimators.base import KernelClassifier, reset
 from kernelweave.estimators.calibration import calibrate
-from kernelweave.estimators.inputs import as_bank, check_input
-from kernelweave.estimators.interrupt import interruptible, watching
-from kernelweave.estimators.parameters import check_count, check_from_zero, check_number
-from kernelweave.estimators.progress import gap_bars
-from kernelweave.estimators.targets import encode_labels, sample_weights, signs
+from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
 from kernelweave.estimators.training import hold, reason, warn_of_gap
+from kernelweave.estimators.validation import (
+    as_bank,
+    check_count,
+    check_from_zero,
+    check_input,
+    check_number,
+    encode_labels,
+    sample_weights,
+    signs,
+)
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.privileged.svm_2k_problem import SVM2KPrices, SVM2KSolution, solve_two_views
 from kernelweave.solvers import Progress
@@ -135,7 +140,7 @@ class SVM2K(KernelClassifier):
         if self.probability:
             calibrate(self, X, y, sample_weight)
             return self
-        forget(self)
+        reset(self)
         fitted = as_bank(self.part("bank")).fit(check_input(self, X, reset=True))
         if len(fitted) != 2:
             names = ", ".join(fitted.names)
@@ -215,7 +220,7 @@ class SVM2K(KernelClassifier):
         if used.size < y.size:
             K_a, K_b = K_a[np.ix_(used, used)], K_b[np.ix_(used, used)]
         solution = solve_two_views(
-            K_a, K_b, y[used], prices, self.tol, self.max_iter, watching(stop, progress)
+            K_a, K_b, y[used], prices, self.tol, self.max_iter, raising_when_stopped(stop, progress)
         )
         if solution.stopped == "interrupted":
             stop.set()
@@ -229,4 +234,4 @@ class SVM2K(KernelClassifier):
         self.dual_coef_ = coef[:, :, self.support_]
         self.intercept_ = np.array([solution.intercept for solution in solutions])
         self.n_iter_ = max(solution.steps for solution in solutions)
-        self._keep_certificates([solution.certificate for solution in solutions])
+        self._set_certificates([solution.certificate for solution in solutions])

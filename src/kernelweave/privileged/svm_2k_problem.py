@@ -11,13 +11,12 @@ from scipy.linalg import cho_factor, cho_solve
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.geometry.interior_point import InteriorIterate, Linearisation, LinearSolve, interior_point
-from kernelweave.gram.rounding import of_arithmetic
+from kernelweave.gram.rounding import arithmetic_errors
 from kernelweave.learners.bias import hinge_bias
-from kernelweave.learners.machine import Machine
+from kernelweave.learners.solution import InnerSolution
 from kernelweave.privileged.interior import StoppingRule, eliminate, low_rank_factor
 from kernelweave.solvers.certificate import Certificate
-from kernelweave.solvers.problem import Progress
-from kernelweave.solvers.result import Record
+from kernelweave.solvers.problem import Progress, Record
 
 
 @dataclass(frozen=True)
@@ -161,9 +160,9 @@ class SVM2KDual:
     def _rounding(self, u: Matrix) -> float:
         """Bound what the rounding of entries changes in either bound."""
         sizes = np.array([float(np.diagonal(K).max()) for K in self.K])
-        errors, norms = of_arithmetic(sizes, self.n), np.linalg.norm(u, axis=0)
+        errors, norms = arithmetic_errors(sizes, self.n), np.linalg.norm(u, axis=0)
         slope = float(np.linalg.norm(self.upper))
-        moved = [Machine.reach(error, size) for error, size in zip(errors, norms, strict=True)]
+        moved = [InnerSolution.reach(error, size) for error, size in zip(errors, norms, strict=True)]
         return float(sum(move * (slope + 0.5 * size) for move, size in zip(moved, norms, strict=True)))
 
     def _best_intercepts(self, f: Matrix, intercept: Vector) -> tuple[float, Vector]:

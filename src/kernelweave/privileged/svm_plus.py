@@ -16,15 +16,23 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank import KernelBank, Views
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.estimators.answers import KernelClassifier
-from kernelweave.estimators.base import forget
+from kernelweave.estimators.base import KernelClassifier, reset
 from kernelweave.estimators.calibration import calibrate
-from kernelweave.estimators.inputs import PRECOMPUTED, as_bank, check_input, is_precomputed
-from kernelweave.estimators.interrupt import interruptible, watching
-from kernelweave.estimators.parameters import check_choice, check_count, check_number, check_part
-from kernelweave.estimators.progress import gap_bars
-from kernelweave.estimators.targets import encode_labels, sample_weights, signs
+from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
 from kernelweave.estimators.training import hold, warn_if_open
+from kernelweave.estimators.validation import (
+    PRECOMPUTED,
+    as_bank,
+    check_choice,
+    check_count,
+    check_input,
+    check_number,
+    check_part,
+    encode_labels,
+    is_precomputed,
+    sample_weights,
+    signs,
+)
 from kernelweave.geometry import Geometry, Simplex
 from kernelweave.gram.protocol import GramStack
 from kernelweave.kernels import Gaussian, Kernel
@@ -161,7 +169,7 @@ class SVMPlusClassifier(KernelClassifier):
         if self.probability:
             calibrate(self, X, y, sample_weight, privileged=privileged)
             return self
-        forget(self)
+        reset(self)
         fitted = as_bank(self.bank).fit(check_input(self, X, reset=True))
         classes, index = encode_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, self.class_weight, classes, index)
@@ -225,13 +233,15 @@ class SVMPlusClassifier(KernelClassifier):
             return interruptible(jobs, effective_n_jobs(self.n_jobs))
 
     def _train(self, problem: Problem, progress: Progress | None, stop: Event) -> Result:
-        result = Newton(tol=self.tol, max_iter=self.max_iter).run(problem, progress=watching(stop, progress))
+        result = Newton(tol=self.tol, max_iter=self.max_iter).run(
+            problem, progress=raising_when_stopped(stop, progress)
+        )
         if result.stopped == "interrupted":
             stop.set()
         return result
 
     def _set_fitted(self, results: list[Result], n_decision: int) -> None:
-        solutions = [cast(SVMPlusSolution, result.machine) for result in results]
+        solutions = [cast(SVMPlusSolution, result.inner) for result in results]
         coef = np.array([solution.coef[:, 0] for solution in solutions])
         etas = np.array([result.eta for result in results])
         self.kernel_weights_ = _single(etas[:, :n_decision])
@@ -240,7 +250,7 @@ class SVMPlusClassifier(KernelClassifier):
         self.dual_coef_ = coef[:, self.support_]
         self.intercept_ = np.array([float(solution.intercept) for solution in solutions])
         self.slack_ = np.array([solution.xi for solution in solutions])
-        self._keep_certificates([result.certificate for result in results])
+        self._set_certificates([result.certificate for result in results])
         self.n_iter_ = max(result.n_iter for result in results)
         histories = [list(result.history) for result in results]
         self.history_ = histories[0] if len(results) == 1 else histories

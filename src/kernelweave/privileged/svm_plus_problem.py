@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.learners.bias import hinge_bias
-from kernelweave.learners.machine import Machine, reduced_hessian
+from kernelweave.learners.solution import InnerSolution, reduced_hessian
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SVMPlusTerms:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SVMPlusSolution(Machine):
+class SVMPlusSolution(InnerSolution):
     """One solved SVM+: ``coef`` has the columns v = α∘y and e = α + β − C (0 without privileged features).
 
     ``xi`` are the slacks; ``free`` marks the α and the β strictly inside their bounds, by column. The first
@@ -43,13 +43,13 @@ class SVMPlusSolution(Machine):
     free: AnyArray = field(repr=False)
     n_decision: int = 1
 
-    def rounding(self, eta: Vector, errors: Vector) -> float:
+    def rounding_allowance(self, eta: Vector, errors: Vector) -> float:
         return sum(
-            self.reach(float(eta[some] @ errors[some]), size) * (self.slope + 0.5 * size)
+            self.reach(float(eta[some] @ errors[some]), size) * (self.gradient_bound + 0.5 * size)
             for some, size in self._spaces()
         )
 
-    def energy_slack(self, errors: Vector) -> Vector:
+    def energy_allowance(self, errors: Vector) -> Vector:
         return np.concatenate(
             [0.5 * self.reach(1.0, size) * size * errors[some] for some, size in self._spaces()]
         )
@@ -136,8 +136,8 @@ def evaluate(terms: SVMPlusTerms, coef: Matrix, images: Matrix) -> SVMPlusSoluti
         quadratic=float(np.vdot(coef, images)),
         loss=float(C @ xi),
         # ρ moves with the largest change of f and g, every other slack with its own.
-        slope=float(np.linalg.norm(C)) + 2.0 * terms.budget,
-        bend=0.0,
+        gradient_bound=float(np.linalg.norm(C)) + 2.0 * terms.budget,
+        curvature_bound=0.0,
         parts=(),
         terms=terms,
         xi=xi,

@@ -13,8 +13,8 @@ from kernelweave._part import Part
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.geometry.interior_point import InteriorIterate, Linearisation, LinearSolve, interior_point
+from kernelweave.learners.base import positive
 from kernelweave.learners.hinge import Hinge
-from kernelweave.learners.validation import positive
 from kernelweave.privileged.interior import StoppingRule, eliminate, low_rank_factor
 from kernelweave.privileged.svm_plus_problem import (
     SVMPlusSolution,

@@ -13,9 +13,9 @@ from sklearn.pipeline import Pipeline
 
 from kernelweave.bank.chosen import ChosenBank, ConcatenatedBank
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.inputs import as_bank, is_precomputed
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.regressor import MKLRegressor
+from kernelweave.estimators.validation import as_bank, is_precomputed
 from kernelweave.geometry import Point, Uniform
 from kernelweave.kernels import Gaussian
 from kernelweave.learners import Hinge, Square

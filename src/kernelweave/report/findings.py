@@ -14,8 +14,8 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.bank.cross import n_rows
 from kernelweave.errors import IncompatiblePartsError, NotOfferedError
 from kernelweave.estimators.base import KernelEstimator
-from kernelweave.estimators.inputs import as_one_array
 from kernelweave.estimators.model import MKLModel
+from kernelweave.estimators.validation import as_one_array
 from kernelweave.explain import ViewCosts, WeightStability, contributions, weight_stability
 from kernelweave.explain.contributions import unwrap
 from kernelweave.explain.leaving_out import kernels_by_view, scores_without_views
@@ -34,7 +34,7 @@ from kernelweave.report.held_out import (
 )
 from kernelweave.report.weight_path import WeightPath, weight_path
 from kernelweave.views.bags import as_bags
-from kernelweave.weak_labels.bag_classifier import BagClassifier
+from kernelweave.weak_labels.multi_instance import BagClassifier
 
 THIS = "this model"
 # Errors of a model that does not offer something, or that refuses the data as scikit-learn does. A TypeError

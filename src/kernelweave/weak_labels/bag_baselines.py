@@ -11,9 +11,9 @@ from scipy import sparse
 
 from kernelweave._typing import AnyArray, Indices, Vector
 from kernelweave.bank import KernelBank
-from kernelweave.estimators.parameters import check_part
-from kernelweave.estimators.training import with_defaults
-from kernelweave.geometry import LpBall, WeightGeometry
+from kernelweave.estimators.training import solver_with_defaults
+from kernelweave.estimators.validation import check_part
+from kernelweave.geometry import Geometry, LpBall
 from kernelweave.gram import DenseGrams
 from kernelweave.learners import Hinge
 from kernelweave.solvers import Solver
@@ -26,7 +26,7 @@ from kernelweave.weak_labels.multi_instance import BagClassifier, BagFit, BagPro
 class MixtureTrainer:
     """Ordinary MKL with the hinge loss on samples that are mixtures of instances."""
 
-    geometry: WeightGeometry
+    geometry: Geometry
     solver: Solver
 
     def train(
@@ -36,11 +36,11 @@ class MixtureTrainer:
 
         ``stack`` are the centred kernels of the samples, ``C`` their prices of a margin violation.
         """
-        start, warm = (None, None) if near is None else (near.result.eta, near.result.machine.coef)
+        start, warm = (None, None) if near is None else (near.result.eta, near.result.inner.coef)
         result = self.solver.solve(stack, y, Hinge(C=1.0), self.geometry, weight=C, start=start, warm=warm)
-        v = result.machine.coef
+        v = result.inner.coef
         coef = result.eta[:, None] * np.asarray(A.T @ v)
-        intercept = float(result.machine.intercept - stack.offset(result.eta, v))
+        intercept = float(result.inner.intercept - stack.offset(result.eta, v))
         return BagFit(coef, intercept, result, n_iter=result.n_iter)
 
 
@@ -147,11 +147,11 @@ class BagBaseline(BagClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_part("geometry", self.part("geometry"), WeightGeometry, "LpBall(p=2)")
+        check_part("geometry", self.part("geometry"), Geometry, "LpBall(p=2)")
 
     def _trainer(self, problem: BagProblem) -> MixtureTrainer:
         geometry = self.part("geometry")
-        solver = with_defaults(None, geometry, len(problem.grams), self.tol, self.max_iter)
+        solver = solver_with_defaults(None, geometry, len(problem.grams), self.tol, self.max_iter)
         return MixtureTrainer(geometry, solver)
 
     def _set_fit(self, fit: BagFit, signs: Vector, values: list[Vector]) -> None:

@@ -12,11 +12,10 @@ from sklearn.base import ClusterMixin
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.estimators.base import forget
-from kernelweave.estimators.inputs import as_bank, check_input
-from kernelweave.estimators.parameters import check_number
+from kernelweave.estimators.base import reset
 from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.training import warn_if_open
+from kernelweave.estimators.validation import as_bank, check_input, check_number
 from kernelweave.weak_labels.ambiguity import Labelings
 from kernelweave.weak_labels.balance import PositiveCounts, as_interval
 from kernelweave.weak_labels.base import WeakLabelEstimator
@@ -74,7 +73,7 @@ class MKLClusterer(ClusterMixin, WeakLabelEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes labels to everyone
         """Divide the samples X into two clusters."""
         self._check_parameters()
-        forget(self)
+        reset(self)
         X = check_input(self, X, reset=True)
         fitted = as_bank(self.bank).fit(X)
         labelings = self._labelings(fitted.n_samples)

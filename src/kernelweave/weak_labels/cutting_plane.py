@@ -11,7 +11,7 @@ from scipy import sparse
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.geometry import GroupBox
-from kernelweave.gram.rounding import of_arithmetic
+from kernelweave.gram.rounding import arithmetic_errors
 from kernelweave.learners import UnbiasedSquaredHinge
 from kernelweave.solvers import Certificate, Newton, Result
 from kernelweave.weak_labels.ambiguity import Ambiguity, Candidate
@@ -68,7 +68,7 @@ class InputOutputGrams:
 
     @property
     def errors(self) -> Vector:
-        return of_arithmetic(self.sizes, self.ambiguity.n_points)
+        return arithmetic_errors(self.sizes, self.ambiguity.n_points)
 
     @property
     def shifts(self) -> Matrix:
@@ -219,7 +219,7 @@ class InputOutputCuttingPlane:
             geometry = self._geometry(len(grams), len(candidates))
             start = None if eta is None else self._extended(geometry, eta, len(grams))
             result = solver.solve(stack, y, learner, geometry, weight=C, start=start, warm=alpha)
-            eta, alpha = result.eta, result.machine.coef
+            eta, alpha = result.eta, result.inner.coef
             point_coef = stack.point_coef(eta, alpha)
             if result.stopped == "interrupted":
                 stopped = "interrupted"

@@ -16,14 +16,22 @@ from sklearn.model_selection import StratifiedKFold
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.estimators.answers import winners
-from kernelweave.estimators.base import forget
-from kernelweave.estimators.inputs import as_bank, check_input, is_precomputed
-from kernelweave.estimators.parameters import check_choice, check_count, check_number, check_share
+from kernelweave.estimators.base import predicted_classes, reset
 from kernelweave.estimators.progress import count_bar
-from kernelweave.estimators.splits import Fold, stratified_folds
-from kernelweave.estimators.targets import encode_labels, sample_weights
 from kernelweave.estimators.training import warn_if_open
+from kernelweave.estimators.validation import (
+    Fold,
+    as_bank,
+    check_choice,
+    check_count,
+    check_input,
+    check_number,
+    check_share,
+    encode_labels,
+    is_precomputed,
+    sample_weights,
+    stratified_folds,
+)
 from kernelweave.solvers import Result
 from kernelweave.views.bags import Bags, as_bags, is_bags
 from kernelweave.weak_labels.ambiguity import (
@@ -163,7 +171,7 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
         ``sample_weight`` multiplies C by bag. From bags of weight 0 nothing is learnt but the kernels.
         """
         self._check_parameters()
-        forget(self)
+        reset(self)
         bags = self._as_bags(X, reset=True)
         signs, weight, C = self._encode_labels(y, sample_weight, len(bags))
         fitted = as_bank(self.bank).fit(bags.instances)
@@ -185,7 +193,7 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each bag."""
-        return winners(self.decision_function(X), self.classes_)
+        return predicted_classes(self.decision_function(X), self.classes_)
 
     def instance_decision_function(self, X: Any) -> list[Vector]:
         """Return the scores of the instances, one array per bag."""
@@ -196,7 +204,7 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
 
     def predict_instances(self, X: Any) -> list[AnyArray]:
         """Return the class of each instance, one array per bag."""
-        return [winners(values, self.classes_) for values in self.instance_decision_function(X)]
+        return [predicted_classes(values, self.classes_) for values in self.instance_decision_function(X)]
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return the learnt kernel between the instances of bags X and Z (None: the training ones)."""

@@ -14,13 +14,18 @@ from sklearn.utils.multiclass import check_classification_targets
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.estimators.answers import winners
-from kernelweave.estimators.base import forget
-from kernelweave.estimators.inputs import as_bank, check_input
-from kernelweave.estimators.parameters import check_choice, check_number
+from kernelweave.estimators.base import predicted_classes, reset
 from kernelweave.estimators.progress import count_bar
-from kernelweave.estimators.targets import label_column, sample_weights, signs
 from kernelweave.estimators.training import warn_if_open
+from kernelweave.estimators.validation import (
+    as_bank,
+    check_choice,
+    check_input,
+    check_number,
+    label_column,
+    sample_weights,
+    signs,
+)
 from kernelweave.weak_labels.ambiguity import Labelings, selection_matrix
 from kernelweave.weak_labels.balance import PositiveCounts, may_be_balanced, positive_counts
 from kernelweave.weak_labels.base import WeakLabelEstimator, restricted
@@ -164,7 +169,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type:
         learnt from them: kernels alone are made, centred and scaled on all samples.
         """
         self._check_parameters()
-        forget(self)
+        reset(self)
         X = check_input(self, X, reset=True)
         fitted = as_bank(self.bank).fit(X)
         self.classes_, index = split_labels(y, fitted.n_samples)
@@ -192,7 +197,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type:
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each sample."""
-        return winners(self.decision_function(X), self.classes_)
+        return predicted_classes(self.decision_function(X), self.classes_)
 
     def _kernel_parts(self, X: Any) -> AnyArray:
         return self._point_contributions(check_input(self, X, reset=False))
@@ -235,7 +240,9 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type:
                 held = labelled[test]
                 results = self._learn(grams, labels.hide(held, self.C_unlabeled))
                 values = self._shaped(_decision_values(grams, results)[held])
-                hits[centre] += int((winners(values, self.classes_) == self.classes_[classes[test]]).sum())
+                hits[centre] += int(
+                    (predicted_classes(values, self.classes_) == self.classes_[classes[test]]).sum()
+                )
         return hits[True] >= hits[False]  # ties go to centring
 
     def _learn(
@@ -266,7 +273,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type:
             columns = values[unlabelled & used].T
             cuts = [balance_threshold(column, count) for column, count in zip(columns, counts, strict=True)]
             self.intercept_ = -np.array(cuts)
-        learnt = winners(self._shaped(values + self.intercept_), self.classes_)
+        learnt = predicted_classes(self._shaped(values + self.intercept_), self.classes_)
         self.transduction_ = np.where(unlabelled, learnt, self.classes_[index])
 
 
