@@ -54,7 +54,7 @@ void combine_local(const T* packed, std::size_t n_kernels, std::size_t n, const 
 }
 
 template <class T>
-void reach_local(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
+void column_weighted_matvecs(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
                  const double* local, double* out, int n_threads) {
     const std::size_t stride = triangle(n);
     parallel_for(n_kernels, n_threads, [&](std::size_t m) {
@@ -75,9 +75,9 @@ void reach_local(const T* packed, std::size_t n_kernels, std::size_t n, const do
 template void combine_local<float>(const float*, std::size_t, std::size_t, const double*, const double*, float*, int);
 template void combine_local<double>(const double*, std::size_t, std::size_t, const double*, const double*, double*,
                                     int);
-template void reach_local<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, const double*,
+template void column_weighted_matvecs<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, const double*,
                                  double*, int);
-template void reach_local<double>(const double*, std::size_t, std::size_t, const double*, std::size_t, const double*,
+template void column_weighted_matvecs<double>(const double*, std::size_t, std::size_t, const double*, std::size_t, const double*,
                                   double*, int);
 
 }  // namespace kernelweave

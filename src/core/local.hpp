@@ -12,7 +12,7 @@ void combine_local(const T* packed, std::size_t n_kernels, std::size_t n, const 
 
 // out[m, :, c] = K_m (local_m * V[:, c]) for V of shape (n, n_columns), all in double: the rows are not weighted.
 template <class T>
-void reach_local(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
+void column_weighted_matvecs(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
                  const double* local, double* out, int n_threads);
 
 }  // namespace kernelweave

@@ -183,15 +183,15 @@ void combine_local(Input<T, 2> packed, Input<double, 1> eta, Input<double, 2> lo
 }
 
 template <class T>
-void reach_local(Input<T, 2> packed, Input<double, 2> V, Input<double, 2> local, Output<double, 3> out,
+void column_weighted_matvecs(Input<T, 2> packed, Input<double, 2> V, Input<double, 2> local, Output<double, 3> out,
                  int n_threads) {
     const std::size_t n = V.shape(0);
-    require(packed.shape(1) == kw::triangle(n), "reach_local: packed rows must hold n(n+1)/2 entries");
+    require(packed.shape(1) == kw::triangle(n), "column_weighted_matvecs: packed rows must hold n(n+1)/2 entries");
     require(out.shape(0) == packed.shape(0) && out.shape(1) == n && out.shape(2) == V.shape(1),
-            "reach_local: out must have shape (kernels, n, columns of V)");
+            "column_weighted_matvecs: out must have shape (kernels, n, columns of V)");
     check_local(local, packed.shape(0), n);
     nb::gil_scoped_release release;
-    kw::reach_local<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(1), local.data(), out.data(), n_threads);
+    kw::column_weighted_matvecs<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(1), local.data(), out.data(), n_threads);
 }
 
 template <class T>
@@ -303,7 +303,7 @@ void bind(nb::module_& m) {
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("combine_local", &combine_local<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
           nb::arg("local").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("reach_local", &reach_local<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
+    m.def("column_weighted_matvecs", &column_weighted_matvecs<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
           nb::arg("local").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("smo", &smo<T>, nb::arg("K").noconvert(), nb::arg("s").noconvert(), nb::arg("d").noconvert(),
           nb::arg("kink").noconvert(), nb::arg("lo").noconvert(), nb::arg("hi").noconvert(), nb::arg("group").noconvert(),

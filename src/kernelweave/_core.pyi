@@ -83,7 +83,7 @@ def energies(packed: NDArray[Any], V: NDArray[Any], out: NDArray[Any], n_threads
 def combine_local(
     packed: NDArray[Any], eta: NDArray[Any], local: NDArray[Any], out: NDArray[Any], n_threads: int = 1
 ) -> None: ...
-def reach_local(
+def column_weighted_matvecs(
     packed: NDArray[Any], V: NDArray[Any], local: NDArray[Any], out: NDArray[Any], n_threads: int = 1
 ) -> None: ...
 def smo(

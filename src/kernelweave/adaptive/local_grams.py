@@ -6,49 +6,35 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
-from kernelweave.bank.gram_bank import GramBank
-from kernelweave.bank.protocol import FittedKernels
-from kernelweave.estimators.model import MKLModel
-from kernelweave.estimators.training import hold
 from kernelweave.gram.blockwise import BlockGrams
+from kernelweave.gram.dense import DenseGrams
 from kernelweave.gram.packed import PackedGrams
+from kernelweave.gram.plain import PlainGrams
 from kernelweave.gram.protocol import GramStack
-from kernelweave.gram.rounding import arithmetic_errors
-from kernelweave.gram.source import Source
+from kernelweave.gram.source import BlockSource
+from kernelweave.gram.storage import Storage
 
 
-def hold_uncentred(model: MKLModel, fitted: FittedKernels, n_problems: int) -> GramBank:
-    """Store the kernels of a model as local weights need them.
-
-    Elsewhere storage centres kernels, because an SVM with an intercept is blind to that. Local weights
-    scale a sample's distance from the origin, so the origin must be the user's.
-    """
-    return hold(
-        fitted,
-        centre=False,
-        tol=model.tol,
-        dtype="float64",
-        memory_limit=model.memory_limit,
-        n_threads=1 if n_problems > 1 else effective_n_jobs(model.n_jobs),
-    )
+def as_weightable(grams: GramStack) -> GramStack:
+    """Return the kernels in a form to which weights per sample can be applied while they are read."""
+    return grams.packed("float64") if isinstance(grams, DenseGrams) else grams
 
 
-def weighted_locally(stack: GramStack, local: Matrix) -> LocalGrams | LazyLocalGrams:
+def weighted_locally(grams: GramStack, local: Matrix) -> LocalGrams | BlockLocalGrams:
     """Return the stack diag(e_m) K_m diag(e_m), with e_m the rows of ``local``; it must be uncentred."""
     local = np.ascontiguousarray(local, dtype=np.float64)
-    if isinstance(stack, PackedGrams) and not stack.centred:
-        return LocalGrams(stack, local)
-    if isinstance(stack, BlockGrams) and not stack.centred:
-        return LazyLocalGrams(stack, local)
-    raise TypeError(f"Weights per sample need uncentred kernels, packed or lazy; got {stack!r}.")
+    if isinstance(grams, PackedGrams) and not grams.centre:
+        return LocalGrams(grams, local)
+    if isinstance(grams, BlockGrams) and not grams.centre:
+        return BlockLocalGrams(grams, local)
+    raise TypeError(f"Weights per sample need uncentred kernels, packed or by blocks; got {grams!r}.")
 
 
 @dataclass(frozen=True)
-class LocalGrams:
+class LocalGrams(PlainGrams):
     r"""The stack diag(e_m) K_m diag(e_m), with one row e_m of weights per sample for every kernel.
 
     With weights 0 and 1 it switches kernels off sample by sample; with others it is a gating. The kernels
@@ -58,9 +44,8 @@ class LocalGrams:
     --------
     >>> import numpy as np
     >>> from kernelweave.adaptive.local_grams import LocalGrams
-    >>> from kernelweave.gram import MatrixSource, PackedGrams
-    >>> K = np.full((2, 2), 4.0)
-    >>> packed = PackedGrams.pack([MatrixSource([K])], 1, 2, "float64", centre=False)
+    >>> from kernelweave.gram import DenseGrams
+    >>> packed = DenseGrams([np.full((2, 2), 4.0)]).packed("float64")
     >>> LocalGrams(packed, np.array([[1.0, 0.5]])).combine(np.ones(1))
     array([[4., 2.],
            [2., 1.]])
@@ -86,18 +71,6 @@ class LocalGrams:
     def sizes(self) -> Vector:
         return _largest_entries(self.packed.sizes, self.local)
 
-    @property
-    def errors(self) -> Vector:
-        return arithmetic_errors(self.sizes, self.n_samples)
-
-    @property
-    def shifts(self) -> Matrix:
-        return np.zeros((self.n_kernels, self.n_samples))
-
-    @property
-    def is_rounded(self) -> bool:
-        return self.packed.is_rounded
-
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         shape = (self.n_samples, self.n_samples)
         K = np.empty(shape, dtype=self.packed.packed.dtype) if out is None else out
@@ -108,25 +81,25 @@ class LocalGrams:
         """Return K_m diag(e_m) V for every m: f_m of every sample as if its own weight were 1."""
         V = np.ascontiguousarray(coef.reshape(coef.shape[0], -1), dtype=np.float64)
         out = np.empty((self.n_kernels, *V.shape))
-        _core.reach_local(self.packed.packed, V, self.local, out, self.n_threads)
+        _core.column_weighted_matvecs(self.packed.packed, V, self.local, out, self.n_threads)
         return out.reshape(self.n_kernels, *coef.shape)
 
-    def images(self, coef: AnyArray) -> AnyArray:
+    def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:  # noqa: ARG002
         rows = self.local.reshape(*self.local.shape, *[1] * (coef.ndim - 1))
         return rows * self.column_weighted_matvecs(coef)
 
-    def energies(self, coef: AnyArray) -> Vector:
-        return np.asarray(0.5 * self.images(coef).reshape(self.n_kernels, -1) @ coef.ravel())
+    @property
+    def storage(self) -> Storage:
+        return self.packed.storage
+
+    def sample(self, rows: Indices) -> LocalGrams:
+        return LocalGrams(self.packed.sample(rows), np.ascontiguousarray(self.local[:, rows]))
 
     def subset(self, which: Indices) -> LocalGrams:
-        """Return these kernels alone, in this order."""
         return LocalGrams(self.packed.subset(which), np.ascontiguousarray(self.local[which]))
 
-    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:  # noqa: ARG002 - nothing was removed
-        return np.zeros(coef.shape[1:])
 
-
-class LazyLocalGrams(BlockGrams):
+class BlockLocalGrams(BlockGrams):
     """The same for kernels whose rows are computed again for every pass."""
 
     def __init__(self, grams: BlockGrams, local: Matrix) -> None:
@@ -136,7 +109,6 @@ class LazyLocalGrams(BlockGrams):
             grams.n_samples,
             dtype=grams.dtype.name,
             n_threads=grams.n_threads,
-            sizes=_largest_entries(grams.sizes, local),
         )
         self._grams, self.local = grams, local
 
@@ -145,25 +117,22 @@ class LazyLocalGrams(BlockGrams):
         V = coef.reshape(self.n_samples, -1)
         out = np.empty((self.n_kernels, *V.shape))
         for source in self._grams.sources:
-            for rows in source.blocks():
+            for rows in source.row_blocks():
                 for m, K in source.block(rows, slice(0, self.n_samples)):
                     out[m, rows] = K @ (self.local[m][:, None] * V)
         return out.reshape(self.n_kernels, *coef.shape)
 
 
-class LocalSource(Source):
+class LocalSource(BlockSource):
     """A source whose samples have weights; ``local`` has one row of them per kernel of the stack."""
 
-    def __init__(self, source: Source, local: Matrix) -> None:
+    def __init__(self, source: BlockSource, local: Matrix) -> None:
         super().__init__(source.kernels, source.n_samples)
         self._source, self._local = source, local
 
     @property
-    def is_whole(self) -> bool:
-        return self._source.is_whole
-
-    def check(self) -> None:
-        self._source.check()
+    def needs_all_rows(self) -> bool:
+        return self._source.needs_all_rows
 
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None

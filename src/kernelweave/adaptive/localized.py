@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from threading import Event
 from typing import Any, ClassVar, Self
 
@@ -15,13 +15,12 @@ from sklearn.utils import check_random_state
 
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.adaptive.gating import Gating, LearntGating, Sigmoid, Softmax, learn_gating
-from kernelweave.adaptive.local_grams import hold_uncentred
+from kernelweave.adaptive.local_grams import as_weightable
 from kernelweave.bank import KernelBank, Views
 from kernelweave.bank.cross import contributions
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.progress import raising_when_stopped
-from kernelweave.estimators.training import FitResult, FitTask, TrainingData, WarmStart
+from kernelweave.estimators.training import FitResult, FitTask, TrainingData
 from kernelweave.estimators.validation import (
     check_choice,
     check_count,
@@ -31,34 +30,13 @@ from kernelweave.estimators.validation import (
     is_precomputed,
 )
 from kernelweave.geometry import Geometry, LpBall
-from kernelweave.gram import storage
+from kernelweave.gram import GramStack, StoragePolicy
 from kernelweave.learners import Hinge, Learner
-from kernelweave.solvers import BlockDescent, Problem, Progress, Solver
+from kernelweave.solvers import BlockDescent, Problem, Progress, Result, Solver, WarmStart
 from kernelweave.views.columns import resolve_columns
 from kernelweave.views.tables import as_floats, as_table, is_sparse, stack, take_columns
 
 GATINGS: dict[str, type[Gating]] = {"softmax": Softmax, "sigmoid": Sigmoid}
-
-
-@dataclass(frozen=True)
-class SolvedLocally(FitResult):
-    """One solved problem with its gating."""
-
-    learnt: LearntGating
-
-
-@dataclass(frozen=True)
-class GatedTask(FitTask):
-    """A task with the features the gating reads."""
-
-    features: Matrix
-
-
-@dataclass(frozen=True)
-class GatedSetting(TrainingData):
-    """A setting with the features the gating reads."""
-
-    features: Matrix
 
 
 @dataclass(eq=False, repr=False)
@@ -225,32 +203,30 @@ class LocalizedMKLClassifier(MKLClassifier):
                 "KernelBank on a table or Views, or SampleAdaptiveMKLClassifier."
             )
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
-        setting = super()._read(X, y, sample_weight)
+    def _validate(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
+        data = super()._validate(X, y, sample_weight)
         features = gating_features(check_input(self, X, reset=False), self._gating.features)
-        self.scaler_ = StandardScaler().fit(features, sample_weight=setting.weight)
-        return GatedSetting(**vars(setting), features=self.scaler_.transform(features))
+        self.scaler_ = StandardScaler().fit(features, sample_weight=data.weight)
+        return replace(data, extra=self.scaler_.transform(features))
 
-    def _store(self, setting: TrainingData, candidates: Sequence[MKLModel] = ()) -> FitTask:  # noqa: ARG002
-        assert isinstance(setting, GatedSetting)
-        targets = self._problems(setting)
-        kernels = hold_uncentred(self, setting.fitted, len(targets))
-        return GatedTask(kernels, targets, setting.weight, setting.classes, setting.features)
+    def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:
+        policy = super()._storage_policy(data, n_targets, n_candidates)
+        # Gates scale a sample's distance from the origin, so the origin must be the user's.
+        return replace(policy, centre=False, dtype="float64")
 
-    def _train(
+    def _solve_problem(
         self,
         task: FitTask,
-        y: AnyArray,
-        near: WarmStart | None,  # noqa: ARG002 - starts of its own
+        problem: Problem,
+        start: WarmStart | None,  # noqa: ARG002 - starts of its own
         progress: Progress | None,
         stop: Event,
-    ) -> FitResult:
-        assert isinstance(task, GatedTask)
+    ) -> tuple[Result, GramStack, Any]:
         seed = check_random_state(self.random_state).randint(2**31)
         learnt = learn_gating(
-            Problem(task.kernels.stack, y, self._learner, self._geometry, task.weight),
+            replace(problem, grams=as_weightable(problem.grams)),
             self._gating,
-            task.features,
+            task.data.extra,
             tol=self.tol,
             max_iter=self._max_steps,
             n_restarts=self.n_restarts,
@@ -258,14 +234,11 @@ class LocalizedMKLClassifier(MKLClassifier):
             progress=raising_when_stopped(stop, progress),
             stop=stop,
         )
-        if learnt.result.stopped == "interrupted":
-            stop.set()
-        intercept = np.atleast_1d(learnt.result.inner.intercept)
-        return SolvedLocally(learnt.result, intercept, storage(task.kernels.stack), learnt)
+        return learnt.result, task.grams, learnt
 
-    def _keep(self, task: FitTask, solved: list[FitResult]) -> None:
-        super()._keep(task, solved)
-        learnt = [s.learnt for s in solved if isinstance(s, SolvedLocally)]
+    def _set_fitted(self, task: FitTask, results: Sequence[FitResult]) -> None:
+        super()._set_fitted(task, results)
+        learnt: list[LearntGating] = [one.details for one in results]
         binary = len(learnt) == 1
         self.gating_ = learnt[0].coef if binary else np.array([one.coef for one in learnt])
         self.local_weights_ = learnt[0].weights if binary else np.array([one.weights for one in learnt])

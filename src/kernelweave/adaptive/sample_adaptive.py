@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix
-from kernelweave.adaptive.local_grams import hold_uncentred
+from kernelweave.adaptive.local_grams import as_weightable
 from kernelweave.adaptive.switches import (
     LearntSwitches,
     Switches,
@@ -27,23 +27,16 @@ from kernelweave.adaptive.switches import (
 )
 from kernelweave.bank.centred import CentredKernels
 from kernelweave.bank.cross import contributions
+from kernelweave.bank.missing_views import accepting_missing_views
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
+from kernelweave.errors import IncompatiblePartsError
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.progress import raising_when_stopped
-from kernelweave.estimators.training import FitResult, FitTask, TrainingData, WarmStart
+from kernelweave.estimators.training import FitResult, FitTask, TrainingData
 from kernelweave.estimators.validation import check_count, check_input
 from kernelweave.geometry import Simplex
-from kernelweave.gram import storage
-from kernelweave.solvers import Newton, Problem, Progress
-
-
-@dataclass(frozen=True)
-class SolvedAdaptively(FitResult):
-    """One solved problem with its switches."""
-
-    learnt: LearntSwitches
+from kernelweave.gram import GramStack, StoragePolicy
+from kernelweave.solvers import Newton, Problem, Progress, Result, WarmStart
 
 
 @dataclass(eq=False, repr=False)
@@ -223,42 +216,44 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         margins = self.scale_margins and not available_kernels(fitted).all()
         return n_flips == 0 and bool(all_on) and not self.unit_trace and not margins
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
-        setting = super()._read(X, y, sample_weight)
-        fitted = setting.fitted
-        is_centred = getattr(fitted, "is_centred", False) and not self.unit_trace  # with missing views it is
-        if is_centred or not self.centre or self._has_nothing_to_switch(fitted):
-            return setting
+    def _validate(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
+        data = super()._validate(X, y, sample_weight)
+        kernels = data.kernels
+        is_centred = getattr(kernels, "is_centred", False) and not self.unit_trace  # with missing views it is
+        if is_centred or not self.centre or self._has_nothing_to_switch(kernels):
+            return data
         how: dict[str, Any] = {"unit_trace": self.unit_trace, "n_threads": effective_n_jobs(self.n_jobs)}
         with blas_threads(1):
-            centred = fitted.centred(**how) if hasattr(fitted, "centred") else CentredKernels(fitted, **how)
-        return replace(setting, fitted=centred)
+            kernels = accepting_missing_views(kernels)
+            centred = (
+                kernels.centred(**how) if hasattr(kernels, "centred") else CentredKernels(kernels, **how)
+            )
+        return replace(data, kernels=centred)
 
-    def _store(self, setting: TrainingData, candidates: Sequence[MKLModel] = ()) -> FitTask:
-        if self._has_nothing_to_switch(setting.fitted):
-            return super()._store(setting, candidates)
-        targets = self._problems(setting)
-        kernels = hold_uncentred(self, setting.fitted, len(targets))
-        return FitTask(kernels, targets, setting.weight, setting.classes)
+    def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:
+        policy = super()._storage_policy(data, n_targets, n_candidates)
+        if self._has_nothing_to_switch(data.kernels):
+            return policy
+        # Switches move a sample to the origin, so the origin must be the user's: storage must not centre.
+        return replace(policy, centre=False, dtype="float64")
 
-    def _train(
-        self, task: FitTask, y: AnyArray, near: WarmStart | None, progress: Progress | None, stop: Event
-    ) -> FitResult:
-        kernels = task.kernels
-        if self._has_nothing_to_switch(kernels.fitted):
-            return super()._train(task, y, near, progress, stop)
-        y = np.ascontiguousarray(y)
-        problem = Problem(kernels.stack, y, self._learner, self._geometry, task.weight)
+    def _solve_problem(
+        self,
+        task: FitTask,
+        problem: Problem,
+        start: WarmStart | None,
+        progress: Progress | None,
+        stop: Event,
+    ) -> tuple[Result, GramStack, Any]:
+        if self._has_nothing_to_switch(task.kernels):
+            return super()._solve_problem(task, problem, start, progress, stop)
+        problem = replace(problem, grams=as_weightable(problem.grams), y=np.ascontiguousarray(problem.y))
         report = raising_when_stopped(stop, progress)
-        try:
-            rule = self._switch_rule(problem, available_kernels(kernels.fitted), report)
-            learnt = learn_switches(problem, self._solver(kernels.n_kernels), rule, report)
-        except IndefiniteKernelError as error:
-            raise IndefiniteKernelError(error.index, error.energy, kernels.names[error.index]) from None
+        rule = self._switch_rule(problem, available_kernels(task.kernels), report)
+        learnt = learn_switches(problem, self._solver(len(task.kernels)), rule, report)
         if learnt.stopped == "interrupted":
             stop.set()
-        intercept = np.atleast_1d(learnt.result.inner.intercept)
-        return SolvedAdaptively(learnt.result, intercept, storage(kernels.stack), learnt)
+        return learnt.result, task.grams, learnt
 
     def _switch_rule(self, problem: Problem, available: Switches, report: Progress) -> SwitchRule:
         if isinstance(self.prior, str):  # the kernels that a fit on the simplex uses
@@ -272,17 +267,17 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         n_flips = as_flips(self.max_flips, problem.grams.n_kernels)
         return SwitchRule(prior, n_flips, available, self.scale_margins, self.max_rounds)
 
-    def _keep(self, task: FitTask, solved: list[FitResult]) -> None:
-        super()._keep(task, solved)
-        n, available = task.kernels.n_samples, available_kernels(task.kernels.fitted)
-        learnt = [s.learnt if isinstance(s, SolvedAdaptively) else None for s in solved]
+    def _set_fitted(self, task: FitTask, results: Sequence[FitResult]) -> None:
+        super()._set_fitted(task, results)
+        n, available = task.kernels.n_samples, available_kernels(task.kernels)
+        learnt: list[LearntSwitches | None] = [one.details for one in results]
         switches = [available if one is None else one.switches for one in learnt]
         margins = [np.ones(n) if one is None else one.margins for one in learnt]
         rounds = [[] if one is None else list(one.rounds) for one in learnt]
         # A missing view was not switched off: that a training sample lacks it means nothing for new samples.
         as_chosen = [each | ~available for each in switches]
         patterns, counts = zip(*(distinct_patterns(each) for each in as_chosen), strict=True)
-        binary = len(solved) == 1
+        binary = len(results) == 1
         self.switches_ = switches[0] if binary else np.array(switches)
         self.margins_ = margins[0] if binary else np.array(margins)
         self.patterns_ = patterns[0] if binary else list(patterns)

@@ -31,7 +31,7 @@ def scores(fitted: FittedKernels, X: Any, eta: Matrix, coef: Matrix, columns: In
 
 
 def layered_scores(fitted: FittedKernels, X: Any, eta: Matrix, coef: AnyArray, columns: Indices) -> Matrix:
-    """Return Σ_m eta[c, m] k_m(x, x_j) coef[m, c, j] over the support ``columns``: a classifier on every kernel.
+    """Return Σ_m eta[c, m] k_m(x, x_j) coef[m, c, j] over the support ``columns``, a classifier a kernel.
 
     ``coef`` is (M, classifiers per kernel, support); one row of eta serves all, or each has its own.
     """

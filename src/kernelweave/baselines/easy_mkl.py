@@ -75,12 +75,12 @@ class EasyMKLClassifier(TwoStepClassifier):
         MarginDistribution(lam=self.lam).check(np.array([1.0, -1.0]), np.ones(2))
 
     def _weigh(self, task: FitTask) -> list[Vector]:
-        kernels, first_step = task.kernels, MarginDistribution(lam=self.lam)
-        K = kernels.combine(np.ones(kernels.n_kernels))
+        grams, first_step = task.grams, MarginDistribution(lam=self.lam)
+        K = grams.combine(np.ones(grams.n_kernels))
         weights = []
         for y in task.targets.values():
             learner = first_step if y.ndim == 1 else first_step.for_columns()
             # The weights change with the root of the gap, so 1e-9 gives them four to five digits.
-            distances = kernels.energies(learner.solve(K, y, task.weight, tol=1e-9).coef)
+            distances = grams.energies(learner.solve(K, y, task.data.weight, tol=1e-9).coef)
             weights.append(of_unit_sum(np.maximum(distances, 0.0)))
         return weights

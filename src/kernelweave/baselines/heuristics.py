@@ -126,13 +126,13 @@ class PWMKClassifier(TwoStepClassifier):
         Y = np.column_stack(list(task.targets.values()))
         index, n_problems = class_index(Y), len(task.targets)
         folds, n_threads = stratified_folds(self.cv, index), effective_n_jobs(self.n_jobs)
-        accuracies = np.empty((n_problems, task.kernels.n_kernels))
+        accuracies = np.empty((n_problems, len(task.kernels)))
         with count_bar(self.verbose, "kernels alone") as done:
-            for m, K in enumerate(task.kernels.fitted.grams()):
-                values = held_out_values(K, self._learner, Y, task.weight, folds, self.tol, n_threads)
+            for m, K in enumerate(task.kernels.grams()):
+                values = held_out_values(K, self._learner, Y, task.data.weight, folds, self.tol, n_threads)
                 hits = (class_index(values) == index)[:, None] if n_problems == 1 else (values > 0) == (Y > 0)
-                accuracies[:, m] = task.weight @ hits / task.weight.sum()
-                done(task.kernels.n_kernels)
+                accuracies[:, m] = task.data.weight @ hits / task.data.weight.sum()
+                done(len(task.kernels))
         self.kernel_accuracies_ = accuracies[0] if n_problems == 1 else accuracies
         return [of_unit_sum(row - self.delta * row.min()) for row in accuracies]
 

@@ -105,21 +105,21 @@ class LPBetaClassifier(BaselineClassifier):
         check_share("nu", self.nu, positive=True)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        setting = self._read(X, y, sample_weight)
-        self._check_parts(setting)
-        index = class_index(setting.columns)
+        data = self._validate(X, y, sample_weight)
+        self._check_parts(data)
+        index = class_index(data.Y)
         folds = stratified_folds(self.cv, index)
-        outputs, classifiers = self._train_alone(setting, folds)
+        outputs, classifiers = self._train_alone(data, folds)
         margins = MarginProgram.of_outputs(
-            outputs, index, setting.weight, self.nu, per_class=self.multiclass == "per_class"
+            outputs, index, data.weight, self.nu, per_class=self.multiclass == "per_class"
         )
-        self._keep_layers(setting, classifiers, margins.solve())
+        self._set_layers(data, classifiers, margins.solve())
         self.n_iter_ = len(classifiers) * (len(folds) + 1)
         return self
 
-    def _train_alone(self, setting: TrainingData, folds: list[Fold]) -> tuple[AnyArray, list[InnerSolution]]:
+    def _train_alone(self, data: TrainingData, folds: list[Fold]) -> tuple[AnyArray, list[InnerSolution]]:
         """Return for every kernel its outputs for held-out samples, (M, n, columns), and its classifier."""
-        Y, n, M = setting.columns, setting.fitted.n_samples, len(setting.fitted)
+        Y, n, M = data.Y, data.kernels.n_samples, len(data.kernels)
         # One kernel and its part of a fold at a time; held-out values and coefficients of all.
         needed = 8 * (3 * n * n + 2 * M * Y.size)
         what = f"One of {M} kernels of {n} samples, its folds and the classifiers"
@@ -128,23 +128,23 @@ class LPBetaClassifier(BaselineClassifier):
         outputs, classifiers = np.empty((M, *Y.shape)), []
         n_threads = effective_n_jobs(self.n_jobs)
         with count_bar(self.verbose, "kernels alone") as done:
-            for m, K in enumerate(setting.fitted.grams()):
-                outputs[m] = held_out_values(K, self._learner, Y, setting.weight, folds, self.tol, n_threads)
+            for m, K in enumerate(data.kernels.grams()):
+                outputs[m] = held_out_values(K, self._learner, Y, data.weight, folds, self.tol, n_threads)
                 with blas_threads(1):
                     K = np.ascontiguousarray(K)
-                    classifiers.append(learner.solve(K, targets, setting.weight, tol=self.tol))
+                    classifiers.append(learner.solve(K, targets, data.weight, tol=self.tol))
                 done(M)
         return outputs, classifiers
 
-    def _keep_layers(self, setting: TrainingData, classifiers: list[InnerSolution], mixture: Mixture) -> None:
+    def _set_layers(self, data: TrainingData, classifiers: list[InnerSolution], mixture: Mixture) -> None:
         """Set the learnt attributes: the classifiers of the first layer and how they are mixed."""
-        M, (n, columns) = len(classifiers), setting.columns.shape
+        M, (n, columns) = len(classifiers), data.Y.shape
         margins = np.array([unit_margin(svm.margin) for svm in classifiers]).reshape(M, columns)
         coef = np.array([svm.coef.reshape(n, columns).T for svm in classifiers]) / margins[:, :, None]
         intercepts = np.array([svm.intercept for svm in classifiers]).reshape(M, columns) / margins
         weights = mixture.weights.reshape(-1, M)
-        self.bank_ = setting.fitted.for_prediction()
-        self.kernel_names_ = setting.fitted.names
+        self.bank_ = data.kernels.for_prediction()
+        self.kernel_names_ = data.kernels.names
         self.kernel_weights_ = weights[0] if len(weights) == 1 else weights
         self.support_ = np.flatnonzero(coef.any(axis=(0, 1)))
         self.dual_coef_ = coef[:, :, self.support_]

@@ -19,7 +19,7 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.baselines.two_step import TwoStepClassifier, class_index
 from kernelweave.estimators.training import FitTask
 from kernelweave.estimators.validation import check_choice
-from kernelweave.gram.source import MatrixSource, Source, centring, largest_entries
+from kernelweave.gram.source import BlockSource, MatrixSource, block_centring_shifts, block_diagonals
 
 
 def alignment(K: Any, target: Any) -> float:
@@ -227,7 +227,7 @@ class Moments:
 
 
 def moments(
-    sources: Sequence[Source],
+    sources: Sequence[BlockSource],
     n_kernels: int,
     codes: Matrix,
     weight: Vector,
@@ -254,9 +254,7 @@ def moments(
     the mean of a few samples, which does not change PKP: what is left to subtract is then small.
     """
     n, total = weight.size, float(weight.sum())
-    for source in sources:
-        source.check()
-    shifts = centring(sources, n_kernels, n) if centred else np.zeros((n_kernels, n))
+    shifts = block_centring_shifts(sources, n_kernels, n) if centred else np.zeros((n_kernels, n))
     T = codes - (weight @ codes) / total if centred else codes
     root = np.sqrt(weight)
     products, targets = np.zeros((n_kernels, n_kernels)), np.zeros((n_kernels, T.shape[1]))
@@ -274,7 +272,7 @@ def moments(
         grand = sums @ weight
         products -= 2.0 / total * (sums * weight) @ sums.T - np.outer(grand, grand) / total**2
     # A kernel whose norm is a rounding error of its size is constant: it has no direction.
-    sizes = total * largest_entries(sources, n_kernels)
+    sizes = total * np.abs(block_diagonals(sources, n_kernels, n)).max(axis=1)
     constant = np.sqrt(np.maximum(np.diagonal(products), 0.0)) <= 1e-12 * sizes
     products[constant], products[:, constant], targets[constant] = 0.0, 0.0, 0.0
     code_products = ((weight[:, None] * T).T @ T) ** 2  # ⟨t_c t_c', t_d t_d'⟩
@@ -285,12 +283,14 @@ def moments(
 
 
 def _row_blocks(
-    sources: Sequence[Source], n_kernels: int, n: int, block_entries: int
+    sources: Sequence[BlockSource], n_kernels: int, n: int, block_entries: int
 ) -> Iterator[tuple[slice, AnyArray]]:
     """Yield rows and the rows of all kernels, (M, rows, n), in a buffer that may be written to."""
     all_rows = slice(0, n)
     # Sources that cannot compute a few rows for less than all of them are asked once.
-    at_once = {m: K for source in sources if source.is_whole for m, K in source.block(all_rows, all_rows)}
+    at_once = {
+        m: K for source in sources if source.needs_all_rows for m, K in source.block(all_rows, all_rows)
+    }
     step = min(n, max(1, block_entries // max(n_kernels * n, 1)))
     buffer = np.empty((n_kernels, step, n))
     for rows in gen_batches(n, step):
@@ -298,7 +298,7 @@ def _row_blocks(
         for m, matrix in at_once.items():
             K[m] = matrix[rows]
         for source in sources:
-            if not source.is_whole:
+            if not source.needs_all_rows:
                 for m, block in source.block(rows, all_rows):
                     K[m] = block
         yield rows, K
@@ -307,13 +307,15 @@ def _row_blocks(
 def label_moments(task: FitTask, *, centred: bool) -> list[Moments]:
     """Return the moments of every problem of a task: of its column ±1, or of all classes together."""
     kernels, targets = task.kernels, list(task.targets.values())
-    assert task.classes is not None
+    assert task.data.classes is not None
     per_column = len(targets) > 1
     codes = (
-        np.column_stack(targets) if per_column else simplex_code(class_index(targets[0]), task.classes.size)
+        np.column_stack(targets)
+        if per_column
+        else simplex_code(class_index(targets[0]), task.data.classes.size)
     )
-    sources = kernels.fitted.sources()
-    return moments(sources, kernels.n_kernels, codes, task.weight, centred=centred, per_column=per_column)
+    sources = kernels.sources()
+    return moments(sources, len(kernels), codes, task.data.weight, centred=centred, per_column=per_column)
 
 
 def simplex_code(index: AnyArray, n_classes: int) -> Matrix:

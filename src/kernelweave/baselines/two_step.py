@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from copy import copy
-from dataclasses import KW_ONLY, dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from threading import Event
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -17,12 +15,11 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.classifier import MKLClassifier
-from kernelweave.estimators.progress import gap_bars, interruptible
-from kernelweave.estimators.training import FitResult, FitTask, WarmStart, solver_with_defaults
+from kernelweave.estimators.training import FitResult, FitTask
 from kernelweave.estimators.validation import check_choice, check_learner, check_number
 from kernelweave.geometry import Geometry, Point, Uniform
 from kernelweave.learners import Hinge
-from kernelweave.solvers import Solver
+from kernelweave.solvers import Solver, WarmStart, solver_with_defaults
 
 
 @dataclass(eq=False, repr=False)
@@ -65,37 +62,23 @@ class TwoStepClassifier(BaselineClassifier):
     """
 
     path_params: ClassVar[tuple[str, ...]] = ("learner__",)
-    _eta: Vector | None = None
 
     @abstractmethod
     def _weigh(self, task: FitTask) -> list[Vector]:
         """Return the kernel weights of every problem of the task."""
 
-    @property
-    def _geometry(self) -> Geometry:
-        return Uniform() if self._eta is None else Point(self._eta.tolist())
-
     def _solve(
         self,
         task: FitTask,
-        near: list[WarmStart] | None = None,  # noqa: ARG002 - the weights are given
+        starts: Sequence[WarmStart] | None = None,  # noqa: ARG002 - the weights are given
         stop: Event | None = None,
     ) -> list[FitResult]:
-        n_threads = effective_n_jobs(self.n_jobs)
-        with blas_threads(n_threads):
-            weights = self._weigh(task)
-        with gap_bars(self.verbose) as bar, blas_threads(1):
-            jobs = [
-                partial(self._with_weights(eta)._train, task, y, None, bar(title, self.tol))
-                for (title, y), eta in zip(task.targets.items(), weights, strict=True)
-            ]
-            return interruptible(jobs, n_threads, stop)
+        with blas_threads(effective_n_jobs(self.n_jobs)):
+            weights = dict(zip(task.targets, self._weigh(task), strict=True))
+        return super()._solve(replace(task, data=replace(task.data, extra=weights)), None, stop)
 
-    def _with_weights(self, eta: Vector) -> Self:
-        """Return this model with the weights of one of its problems."""
-        model = copy(self)
-        model._eta = eta
-        return model
+    def _geometry_of(self, task: FitTask, name: str) -> Geometry:
+        return Point(task.data.extra[name].tolist())
 
 
 def class_index(Y: AnyArray) -> AnyArray:

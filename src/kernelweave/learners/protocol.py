@@ -21,10 +21,6 @@ class Learner(Protocol):
         """Raise ValueError when the parameters do not fit the labels and weights."""
         ...
 
-    def for_columns(self) -> Learner:
-        """Return the learner of several targets at once, one column each, on the same kernel."""
-        ...
-
     def measure(
         self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None
     ) -> InnerSolution:

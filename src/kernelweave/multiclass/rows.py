@@ -19,7 +19,7 @@ from kernelweave import _core
 from kernelweave._threads import blas_threads, shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.gram import Source
+from kernelweave.gram import BlockSource
 from kernelweave.gram.memory import budget, human
 from kernelweave.gram.rounding import DOUBLE, SINGLE, arithmetic_errors
 from kernelweave.kernels.base import Recipe
@@ -93,12 +93,11 @@ def build_kernel_rows(
     return ComputedRows(fitted, n_threads, min(size, largest_block))
 
 
-def dense_kernels(sources: Sequence[Source], n_kernels: int, n_samples: int) -> AnyArray:
+def dense_kernels(sources: Sequence[BlockSource], n_kernels: int, n_samples: int) -> AnyArray:
     """Return all kernels as one float64 array (M, n, n), exactly symmetric."""
     K = np.empty((n_kernels, n_samples, n_samples))
     for source in sources:
-        source.check()
-        for rows in source.blocks():
+        for rows in source.row_blocks():
             for m, values in source.block(rows, slice(0, n_samples)):
                 K[m, rows] = values
     for matrix in K:  # blocks on the two sides of the diagonal may round differently
@@ -267,8 +266,6 @@ class ComputedRows:
         ]
         self._sources = fitted.sources()
         self._others = set(range(self.n_kernels)) - {m for block in self._blocks for m in block.kernels}
-        for source in self._sources if self._others else []:
-            source.check()
 
     @cached_property
     def diagonals(self) -> Matrix:

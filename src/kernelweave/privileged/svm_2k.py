@@ -19,7 +19,7 @@ from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.base import KernelClassifier, reset
 from kernelweave.estimators.calibration import calibrate
 from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
-from kernelweave.estimators.training import hold, reason, warn_of_gap
+from kernelweave.estimators.training import stop_reason, warn_of_gap
 from kernelweave.estimators.validation import (
     as_bank,
     check_count,
@@ -30,6 +30,7 @@ from kernelweave.estimators.validation import (
     sample_weights,
     signs,
 )
+from kernelweave.gram import StoragePolicy, build_gram_stack
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.privileged.svm_2k_problem import SVM2KPrices, SVM2KSolution, solve_two_views
 from kernelweave.solvers import Progress
@@ -155,7 +156,7 @@ class SVM2K(KernelClassifier):
         self._set_fitted(solutions)
         worst = max(solutions, key=lambda solution: solution.relative_gap)
         if worst.stopped != "converged":
-            warn_of_gap(worst.certificate, self.tol, reason(worst.stopped, worst.steps))
+            warn_of_gap(worst.certificate, self.tol, stop_reason(worst.stopped, worst.steps))
         return self
 
     def view_decisions(self, X: Any) -> AnyArray:
@@ -192,15 +193,16 @@ class SVM2K(KernelClassifier):
         self, fitted: FittedKernels, Y: Matrix, weight: Vector, classes: AnyArray
     ) -> list[SVM2KSolution]:
         n_jobs = effective_n_jobs(self.n_jobs)
-        stack = hold(
-            fitted,
+        policy = StoragePolicy(
             centre=False,
             tol=self.tol,
             dtype="float64",  # the interior point needs all digits
             memory_limit=self.memory_limit,
             n_threads=n_jobs,
         )
-        K_a, K_b = (stack.combine(row) for row in np.eye(2))
+        with blas_threads(1):
+            grams = build_gram_stack(fitted, policy)
+        K_a, K_b = (grams.combine(row) for row in np.eye(2))
         with gap_bars(self.verbose, "step") as bars, blas_threads(n_jobs if Y.shape[1] == 1 else 1):
             names = ["both views"] if Y.shape[1] == 1 else [f"class {label}" for label in classes]
             jobs = [

@@ -13,7 +13,7 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.geometry.interior_point import InteriorIterate, Linearisation, LinearSolve, interior_point
 from kernelweave.gram.rounding import arithmetic_errors
 from kernelweave.learners.bias import hinge_bias
-from kernelweave.learners.solution import InnerSolution
+from kernelweave.learners.solution import rounding_of_product
 from kernelweave.privileged.interior import StoppingRule, eliminate, low_rank_factor
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.problem import Progress, Record
@@ -162,7 +162,7 @@ class SVM2KDual:
         sizes = np.array([float(np.diagonal(K).max()) for K in self.K])
         errors, norms = arithmetic_errors(sizes, self.n), np.linalg.norm(u, axis=0)
         slope = float(np.linalg.norm(self.upper))
-        moved = [InnerSolution.reach(error, size) for error, size in zip(errors, norms, strict=True)]
+        moved = [rounding_of_product(error, size) for error, size in zip(errors, norms, strict=True)]
         return float(sum(move * (slope + 0.5 * size) for move, size in zip(moved, norms, strict=True)))
 
     def _best_intercepts(self, f: Matrix, intercept: Vector) -> tuple[float, Vector]:

@@ -19,7 +19,7 @@ from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.base import KernelClassifier, reset
 from kernelweave.estimators.calibration import calibrate
 from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
-from kernelweave.estimators.training import hold, warn_if_open
+from kernelweave.estimators.training import warn_if_open
 from kernelweave.estimators.validation import (
     PRECOMPUTED,
     as_bank,
@@ -34,7 +34,7 @@ from kernelweave.estimators.validation import (
     signs,
 )
 from kernelweave.geometry import Geometry, Simplex
-from kernelweave.gram.protocol import GramStack
+from kernelweave.gram import GramStack, StoragePolicy, build_gram_stack
 from kernelweave.kernels import Gaussian, Kernel
 from kernelweave.privileged.svm_plus_problem import SVMPlusSolution
 from kernelweave.privileged.svm_plus_solver import METHODS, SVMPlus
@@ -208,14 +208,15 @@ class SVMPlusClassifier(KernelClassifier):
         return TwoSpaces(decision, self._stored(privileged_fitted, n_threads), rows, self.lam)
 
     def _stored(self, fitted: FittedKernels, n_threads: int) -> GramStack:
-        return hold(
-            fitted,
+        policy = StoragePolicy(
             centre=False,
             tol=self.tol,
             dtype="float64",  # the interior point needs all digits
             memory_limit=self.memory_limit,
             n_threads=n_threads,
         )
+        with blas_threads(1):
+            return build_gram_stack(fitted, policy)
 
     def _solve(self, spaces: TwoSpaces, Y: Matrix, weight: Vector, classes: AnyArray) -> list[Result]:
         """Solve one binary problem per column of Y."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.learners.bias import hinge_bias
-from kernelweave.learners.solution import InnerSolution, reduced_hessian
+from kernelweave.learners.solution import InnerSolution, reduced_hessian, rounding_of_product
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class SVMPlusSolution(InnerSolution):
 
     def rounding_allowance(self, eta: Vector, errors: Vector) -> float:
         return sum(
-            self.reach(float(eta[some] @ errors[some]), size) * (self.gradient_bound + 0.5 * size)
+            rounding_of_product(float(eta[some] @ errors[some]), size) * (self.gradient_bound + 0.5 * size)
             for some, size in self._spaces()
         )
 
     def energy_allowance(self, errors: Vector) -> Vector:
         return np.concatenate(
-            [0.5 * self.reach(1.0, size) * size * errors[some] for some, size in self._spaces()]
+            [0.5 * rounding_of_product(1.0, size) * size * errors[some] for some, size in self._spaces()]
         )
 
     def _spaces(self) -> list[tuple[slice, float]]:
@@ -60,17 +60,17 @@ class SVMPlusSolution(InnerSolution):
         return [(slice(0, self.n_decision), float(v)), (slice(self.n_decision, None), float(e))]
 
     @property
-    def sees(self) -> AnyArray:
+    def hessian_support(self) -> AnyArray:
         return np.ones(self.coef.shape, dtype=bool)
 
-    def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:
+    def curvature(self, K: AnyArray, matvecs: Matrix, n_threads: int = 1) -> Matrix:
         """Return the Hessian of the optimal value in the weights of both spaces, the free set held."""
         y, privileged = self.terms.y, self.terms.has_privileged
         a, b = np.flatnonzero(self.free[:, 0]), np.flatnonzero(self.free[:, 1])
         if a.size + b.size == 0:
-            return np.zeros((images.shape[0], images.shape[0]))
+            return np.zeros((matvecs.shape[0], matvecs.shape[0]))
         # In (alpha, beta) the slopes of the energies are (y K_m v + K*_k e, K*_k e).
-        U = np.hstack([images[:, a, 0] * y[a] + images[:, a, 1] * privileged[a], images[:, b, 1]]).T
+        U = np.hstack([matvecs[:, a, 0] * y[a] + matvecs[:, a, 1] * privileged[a], matvecs[:, b, 1]]).T
         G = K[1]
         A = np.empty((a.size + b.size, a.size + b.size))
         A[: a.size, : a.size] = K[0][np.ix_(a, a)] * np.outer(y[a], y[a]) + G[np.ix_(a, a)]
@@ -116,14 +116,14 @@ def dual_variables(terms: SVMPlusTerms, coef: Matrix) -> tuple[Vector, Vector]:
     return alpha, np.where(terms.has_privileged, coef[:, 1] + terms.C - alpha, 0.0)
 
 
-def evaluate(terms: SVMPlusTerms, coef: Matrix, images: Matrix) -> SVMPlusSolution:
+def evaluate(terms: SVMPlusTerms, coef: Matrix, matvecs: Matrix) -> SVMPlusSolution:
     """Return the solution with feasible coefficients, given the columns f = K v and g = K* e / λ.
 
     Whatever the coefficients, w = Σ v_i φ(x_i), w* = Σ e_i φ*(z_i)/λ, the best intercept and the smallest
     feasible ρ make a primal point; together with the dual value it bounds the optimum from both sides.
     """
     y, C, privileged = terms.y, terms.C, terms.has_privileged
-    f, g = images[:, 0], images[:, 1]
+    f, g = matvecs[:, 0], matvecs[:, 1]
     b, rho = _offsets(terms, f, g)
     xi = np.where(privileged, g + rho, np.maximum(0.0, 1.0 - y * (f + b)))
     alpha, beta = dual_variables(terms, coef)
@@ -133,7 +133,7 @@ def evaluate(terms: SVMPlusTerms, coef: Matrix, images: Matrix) -> SVMPlusSoluti
         intercept=np.asarray(b),
         margin=np.asarray(1.0),
         linear=float(alpha.sum()),
-        quadratic=float(np.vdot(coef, images)),
+        quadratic=float(np.vdot(coef, matvecs)),
         loss=float(C @ xi),
         # ρ moves with the largest change of f and g, every other slack with its own.
         gradient_bound=float(np.linalg.norm(C)) + 2.0 * terms.budget,

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave._typing import AnyArray, Indices, Vector
 from kernelweave.geometry import Geometry
+from kernelweave.gram.plain import PlainGrams
 from kernelweave.gram.protocol import GramStack
 
 
 @dataclass(frozen=True)
-class TwoSpaces:
+class TwoSpaces(PlainGrams):
     """Kernels K_1 .. K_M, then K*_1/λ .. K*_L/λ, on coefficients with the columns v and e.
 
     ``rows`` are the samples with privileged features, in order. A combination is one array (2, n, n): K(η)
@@ -49,10 +50,6 @@ class TwoSpaces:
         return self._joined(self.decision.errors, None if self.privileged is None else self.privileged.errors)
 
     @property
-    def shifts(self) -> Matrix:
-        return np.zeros((self.n_kernels, self.n_samples))
-
-    @property
     def is_rounded(self) -> bool:
         return self.decision.is_rounded or (self.privileged is not None and self.privileged.is_rounded)
 
@@ -68,12 +65,12 @@ class TwoSpaces:
             both[1][np.ix_(self.rows, self.rows)] = self.privileged.combine(nu)
         return both
 
-    def images(self, coef: AnyArray) -> AnyArray:
+    def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:  # noqa: ARG002
         out = np.zeros((self.n_kernels, self.n_samples, 2))
         n_decision = self.decision.n_kernels
-        out[:n_decision, :, 0] = self.decision.images(np.ascontiguousarray(coef[:, 0]))
+        out[:n_decision, :, 0] = self.decision.matvecs(np.ascontiguousarray(coef[:, 0]))
         if self.privileged is not None:
-            out[n_decision:, self.rows, 1] = self.privileged.images(coef[self.rows, 1]) / self.lam
+            out[n_decision:, self.rows, 1] = self.privileged.matvecs(coef[self.rows, 1]) / self.lam
         return out
 
     def energies(self, coef: AnyArray) -> Vector:
@@ -81,9 +78,6 @@ class TwoSpaces:
         return self._joined(
             h, None if self.privileged is None else self.privileged.energies(coef[self.rows, 1])
         )
-
-    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:  # noqa: ARG002 - nothing is centred
-        return np.zeros(coef.shape[1:])
 
     def _joined(self, decision: Vector, privileged: Vector | None) -> Vector:
         return decision if privileged is None else np.concatenate([decision, privileged / self.lam])

@@ -35,8 +35,8 @@ class CuttingPlane(Solver):
     [Sonnenburg06] for polyhedral sets: a linear program, solved by HiGHS. [Yan09, Table I] for the l2 ball
     and any other set: the dual of the master, over mixtures π of the dual points, solved by SLSQP; the best
     answer to the mixed energies H'π are the next weights. Any mixture proves a lower bound, however well the
-    master was solved. The iterates of the linear master jump between corners, so it needs many inner solves; a
-    round set needs a few.
+    master was solved. The iterates of the linear master jump between corners, so it needs many inner
+    solves; a round set needs a few.
     Differs from the paper: it stops on the duality gap of the best weights seen. The paper's rule leaves gaps
     of up to 3 % on the simplex, where a single dual point proves little.
 

@@ -11,12 +11,11 @@ from scipy import sparse
 
 from kernelweave._typing import AnyArray, Indices, Vector
 from kernelweave.bank import KernelBank
-from kernelweave.estimators.training import solver_with_defaults
 from kernelweave.estimators.validation import check_part
 from kernelweave.geometry import Geometry, LpBall
 from kernelweave.gram import DenseGrams
 from kernelweave.learners import Hinge
-from kernelweave.solvers import Solver
+from kernelweave.solvers import Solver, WarmStart, solver_with_defaults
 from kernelweave.weak_labels.ambiguity import consecutive_groups, means_matrix, mixed_kernel, selection_matrix
 from kernelweave.weak_labels.base import restricted
 from kernelweave.weak_labels.multi_instance import BagClassifier, BagFit, BagProblem
@@ -36,8 +35,8 @@ class MixtureTrainer:
 
         ``stack`` are the centred kernels of the samples, ``C`` their prices of a margin violation.
         """
-        start, warm = (None, None) if near is None else (near.result.eta, near.result.inner.coef)
-        result = self.solver.solve(stack, y, Hinge(C=1.0), self.geometry, weight=C, start=start, warm=warm)
+        start = None if near is None else WarmStart(near.result.eta, near.result.inner.coef)
+        result = self.solver.solve(stack, y, Hinge(C=1.0), self.geometry, weight=C, start=start)
         v = result.inner.coef
         coef = result.eta[:, None] * np.asarray(A.T @ v)
         intercept = float(result.inner.intercept - stack.offset(result.eta, v))

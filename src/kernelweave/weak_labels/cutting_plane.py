@@ -11,15 +11,16 @@ from scipy import sparse
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.geometry import GroupBox
+from kernelweave.gram.plain import PlainGrams
 from kernelweave.gram.rounding import arithmetic_errors
 from kernelweave.learners import UnbiasedSquaredHinge
-from kernelweave.solvers import Certificate, Newton, Result
+from kernelweave.solvers import Certificate, Newton, Result, WarmStart
 from kernelweave.weak_labels.ambiguity import Ambiguity, Candidate
 from kernelweave.weak_labels.oracle import CandidateObjective, MultiStart, Oracle, ScoredCandidate
 
 
 @dataclass(frozen=True)
-class InputOutputGrams:
+class InputOutputGrams(PlainGrams):
     r"""The input-output kernels A(h) K_m A(h)' of every kernel m and each of its candidates h.
 
     Stored are the M kernels of the points and the candidates; of the n × n input-output kernels only the
@@ -70,14 +71,6 @@ class InputOutputGrams:
     def errors(self) -> Vector:
         return arithmetic_errors(self.sizes, self.ambiguity.n_points)
 
-    @property
-    def shifts(self) -> Matrix:
-        return np.zeros((self.n_kernels, self.n_samples))
-
-    @property
-    def is_rounded(self) -> bool:
-        return False
-
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         Q = np.zeros((self.n_samples, self.n_samples)) if out is None else out
         Q.fill(0.0)
@@ -86,16 +79,10 @@ class InputOutputGrams:
             self.ambiguity.add_kernels(K, self.candidates_of(m), weights[:, m], Q)
         return Q
 
-    def images(self, coef: AnyArray) -> AnyArray:
+    def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:  # noqa: ARG002
         columns = coef.reshape(self.n_samples, -1)
-        parts = np.stack([self._images(np.ascontiguousarray(column)) for column in columns.T], axis=-1)
+        parts = np.stack([self._matvecs(np.ascontiguousarray(column)) for column in columns.T], axis=-1)
         return parts.reshape(self.n_kernels, *coef.shape)
-
-    def energies(self, coef: AnyArray) -> Vector:
-        return np.asarray(0.5 * self.images(coef).reshape(self.n_kernels, -1) @ coef.ravel())
-
-    def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:  # noqa: ARG002 - nothing was centred
-        return np.zeros(coef.shape[1:])
 
     def point_coef(self, eta: Vector, alpha: Vector) -> Matrix:
         """Return, per kernel, Σ_t eta_mt A(h_mt)'α: the classifier's coefficients on the points."""
@@ -105,13 +92,13 @@ class InputOutputGrams:
             coef[m] += weights[t, m] * self.ambiguity.to_points(self.candidates[t][m], alpha)
         return coef
 
-    def _images(self, alpha: Vector) -> Matrix:
-        images = np.empty((len(self.candidates), len(self.grams), self.n_samples))
+    def _matvecs(self, alpha: Vector) -> Matrix:
+        out = np.empty((len(self.candidates), len(self.grams), self.n_samples))
         for m, K in enumerate(self.grams):
             values, _ = CandidateObjective(K, alpha, self.ambiguity).evaluate(self.candidates_of(m))
             for t, row in enumerate(self.candidates):
-                images[t, m] = self.ambiguity.to_samples(row[m], np.ascontiguousarray(values[:, t]))
-        return images.reshape(self.n_kernels, self.n_samples)
+                out[t, m] = self.ambiguity.to_samples(row[m], np.ascontiguousarray(values[:, t]))
+        return out.reshape(self.n_kernels, self.n_samples)
 
     def candidates_of(self, m: int) -> list[Candidate]:
         """Return the candidates of kernel m, round by round."""
@@ -217,8 +204,8 @@ class InputOutputCuttingPlane:
             # 1. The weights of the candidates so far, and the SVM with them.
             stack = InputOutputGrams(grams, ambiguity, candidates)
             geometry = self._geometry(len(grams), len(candidates))
-            start = None if eta is None else self._extended(geometry, eta, len(grams))
-            result = solver.solve(stack, y, learner, geometry, weight=C, start=start, warm=alpha)
+            start = None if eta is None else WarmStart(self._extended(geometry, eta, len(grams)), alpha)
+            result = solver.solve(stack, y, learner, geometry, weight=C, start=start)
             eta, alpha = result.eta, result.inner.coef
             point_coef = stack.point_coef(eta, alpha)
             if result.stopped == "interrupted":
