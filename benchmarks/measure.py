@@ -6,9 +6,6 @@ import multiprocessing
 import time
 from collections.abc import Callable
 
-from benchmarks import resident
-from kernelweave.gram.scratch import forget
-
 
 def round_order(calls: dict[str, Callable[[], object]], number: int) -> list[str]:
     """Return the order of the calls in a round: forward in even rounds, backward in odd ones.
@@ -38,9 +35,3 @@ def peak_megabytes(call: Callable[[], object]) -> float:
     process.start()
     process.join()
     return results.get() if process.exitcode == 0 else float("nan")
-
-
-def raised_megabytes(call: Callable[[], object]) -> float:
-    """Return how far a call raises the memory of this process above its present level."""
-    forget()  # what an earlier fit has left counts
-    return resident.raised_megabytes(call)

@@ -10,7 +10,7 @@ import numpy as np
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.measure import raised_megabytes
+from benchmarks.resident import raised_megabytes
 from kernelweave._threads import blas_threads
 from kernelweave.datasets.fashion_mnist import fashion_mnist
 from kernelweave.errors import DataError

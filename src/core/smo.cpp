@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "dispatch.hpp"
+#include "row_loops.hpp"
 
 namespace kernelweave {
 namespace {
@@ -17,7 +17,6 @@ constexpr G kBlocked = static_cast<G>(sizeof(G) == sizeof(float) ? -1e30 : -1e30
 constexpr double kWithin = 1e25;        // values up to here are told from blocked ones in single precision
 constexpr double kClear = 4.0;          // tolerances this many times above rounding are met in single precision
 constexpr std::int64_t kSteps = 20;      // per sample in single precision: more are better made in double
-constexpr std::size_t kTogether = 4;     // rows that are added up together
 constexpr float kFlat = 1e-12F;         // relative curvature of flat directions: a huge step, cut by the bounds
 
 // gradient += delta * (row_i - row_j), and in passing the block maxima of open - gradient (see score_up).
@@ -261,6 +260,7 @@ private:
 
     // Best partner of i in its group; violation receives how far the group is from optimal.
     std::size_t partner(std::size_t i, std::size_t group, G score, double& violation, float& gain) {
+        prefetch(K_ + i * n_, n_);
         gains_row(K_ + i * n_, score, diagonal_[i], diagonal_.data(), gradient_, shut_.data() + group * n_, scale_,
                   gain_.data(), best_.data(), down_.data(), n_);
         violation = static_cast<double>(score + down_[argmax(down_)]);
@@ -272,6 +272,7 @@ private:
     }
 
     void step(std::size_t i, std::size_t j) {
+        prefetch(K_ + j * n_, n_);
         const double entries = static_cast<double>(diagonal_[i]) + static_cast<double>(diagonal_[j]);
         const double curvature = std::max(entries - 2.0 * static_cast<double>(K_[i * n_ + j]),
                                           static_cast<double>(kFlat) / scale_.curvature);

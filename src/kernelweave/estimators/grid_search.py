@@ -300,7 +300,7 @@ class CandidateRow:
     fold: int
     score: float
     relative_gap: float
-    solutions: int
+    machines: int
     seconds: float
     active_kernels: int
     trouble: str | None

@@ -215,7 +215,7 @@ class MKLModel(KernelEstimator):
         return StoragePolicy(
             centre=self._learner.has_bias,
             tol=self.tol,
-            dtype=self.dtype,
+            dtype=getattr(self, "dtype", "auto"),
             memory_limit=self.memory_limit,
             n_threads=effective_n_jobs(self.n_jobs) if n_targets == 1 else 1,  # classes run side by side
             several_problems=n_targets * n_candidates > 1,

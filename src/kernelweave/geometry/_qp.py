@@ -64,10 +64,11 @@ def minimise_model(
     n_constraints: int = 0,
     upper: float | Vector = np.inf,
     unit_sum: bool = False,
+    digits: float = 1e-12,
 ) -> ModelMinimiser:
     """Return argmin of r(x) - b'x + x'Hx/2 over {0 <= x <= upper, c(x) <= 0}, from strictly inside.
 
-    ``unit_sum`` adds the constraint sum x = 1.
+    ``unit_sum`` adds the constraint sum x = 1; ``digits`` is the accuracy, relative to the energy spent.
     """
     scale = float(np.abs(b - H @ start).max()) or 1.0  # units in which slopes are of order one
     model = _Model(H / scale, b / scale, _scaled(describe, scale), n_constraints, upper, unit_sum)
@@ -76,7 +77,7 @@ def minimise_model(
     def finished(at: InteriorIterate) -> bool:
         nonlocal reached
         reached = at.x, at.low, at.high
-        accuracy = 1e-12 * min(1.0, float(np.abs(model.slope) @ at.x[:n]))
+        accuracy = digits * min(1.0, float(np.abs(model.slope) @ at.x[:n]))
         return at.gap <= accuracy and (at.error <= 10.0 * accuracy or at.gap <= 1e-16)
 
     interior_point(model, *model.start(start), finished)
@@ -187,11 +188,14 @@ def _exact_step(eta: Vector, h: Vector, H: Matrix, upper: Vector, ridge: float) 
     x = _exchange(A, b, upper, np.where(eta <= 0.0, -1, np.where(eta >= upper, 1, 0)))
     if x is not None:
         return x
-    near = minimise_model(A, b, _inside(upper), upper=upper, unit_sum=True)
-    state = np.where(near.at_zero, -1, np.where(near.at_upper, 1, 0))
+    for digits in (1e-4, 1e-12):  # a rough minimiser tells most free weights, and costs a third
+        near = minimise_model(A, b, _inside(upper), upper=upper, unit_sum=True, digits=digits)
+        state = np.where(near.at_zero, -1, np.where(near.at_upper, 1, 0))
+        x = _exchange(A, b, upper, state) if np.any(state == 0) else None
+        if x is not None:
+            return x
     if np.any(state == 0):
-        x = _exchange(A, b, upper, state)
-        return np.asarray(near.x / near.x.sum()) if x is None else x
+        return np.asarray(near.x / near.x.sum())
     return np.where(state > 0, upper, 0.0)  # a vertex
 
 

@@ -48,11 +48,10 @@ def subsample_warm_start(
 def subsample_size(n_samples: int, n_kernels: int) -> int:
     """Return how many samples to look for a start among; 0 where that does not pay.
 
-    It pays where all kernels together have twenty million entries or more, so that one pass over them costs
-    more than solving a subsample: a quarter of the samples, at most a thousand, and as many as fit into
-    128 MB in float64.
+    It pays from a thousand samples on, where one pass over all kernels costs more than solving a subsample:
+    a quarter of the samples, at most a thousand, and as many as fit into 128 MB in float64.
     """
-    if n_kernels * n_samples**2 < 20_000_000:
+    if n_samples < 1000:
         return 0
     fits = int((2.0**27 / (4.0 * n_kernels)) ** 0.5)
     size = min(n_samples // 4, 1000, fits)
