@@ -6,6 +6,8 @@ import multiprocessing
 import time
 from collections.abc import Callable
 
+from benchmarks import resident
+
 
 def round_order(calls: dict[str, Callable[[], object]], number: int) -> list[str]:
     """Return the order of the calls in a round: forward in even rounds, backward in odd ones.
@@ -29,7 +31,7 @@ def peak_megabytes(call: Callable[[], object]) -> float:
     results = context.SimpleQueue()
 
     def child() -> None:
-        results.put(raised_megabytes(call))
+        results.put(resident.raised_megabytes(call))
 
     process = context.Process(target=child)
     process.start()

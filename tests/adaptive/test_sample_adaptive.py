@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from kernelweave import KernelBank, MKLClassifier, SampleAdaptiveMKLClassifier, Views
-from kernelweave.bank.centred import CentredKernels
+from kernelweave.bank.scaled import CentredKernels
 from kernelweave.datasets.view_entries import make_views, remove_entries, swap_entries
 from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
 from kernelweave.geometry import LpBall, Simplex

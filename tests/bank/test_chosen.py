@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelweave import KernelBank, MKLClassifier, Views
-from kernelweave.bank.chosen import ChosenBank
+from kernelweave.bank.subset import ChosenBank
 from kernelweave.kernels import Gaussian, Linear, UnitTrace
 
 X = np.random.default_rng(0).normal(size=(12, 4))

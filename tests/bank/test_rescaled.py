@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelweave import KernelBank, SemiSupervisedMKLClassifier, Views
 from kernelweave.bank.precomputed import PrecomputedBank
-from kernelweave.bank.rescaled import RescaledKernels
+from kernelweave.bank.scaled import RescaledKernels
 from kernelweave.kernels import Centering, Chain, FromFunction, Gaussian, Linear, Precomputed, UnitMean
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from kernelweave.bank import KernelBank, PrecomputedBank
-from kernelweave.bank.entry import Entry
+from kernelweave.bank.spec import Entry
 from kernelweave.kernels import (
     Centering,
     Chain,

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.compose import make_column_selector
 
-from kernelweave.views.columns import resolve_columns
+from kernelweave.views.tables import resolve_columns
 
 VALUES = np.arange(12.0).reshape(3, 4)
 NAMES = ["age", "bmi", "bp", "sex"]

@@ -33,8 +33,7 @@ from kernelweave.geometry import Geometry, LpBall
 from kernelweave.gram import GramStack, StoragePolicy
 from kernelweave.learners import Hinge, Learner
 from kernelweave.solvers import BlockDescent, Problem, Progress, Result, Solver, WarmStart
-from kernelweave.views.columns import resolve_columns
-from kernelweave.views.tables import as_floats, as_table, is_sparse, stack, take_columns
+from kernelweave.views.tables import as_floats, as_table, is_sparse, resolve_columns, stack, take_columns
 
 GATINGS: dict[str, type[Gating]] = {"softmax": Softmax, "sigmoid": Sigmoid}
 

@@ -25,10 +25,10 @@ from kernelweave.adaptive.switches import (
     label_correlations,
     learn_switches,
 )
-from kernelweave.bank.centred import CentredKernels
 from kernelweave.bank.cross import contributions
 from kernelweave.bank.missing_views import accepting_missing_views
 from kernelweave.bank.protocol import FittedKernels
+from kernelweave.bank.scaled import CentredKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.progress import raising_when_stopped

@@ -1,9 +1,9 @@
 """Banks: named kernels over views, written down without data and resolved at fit."""
 
-from kernelweave.bank.entry import Entry
+from kernelweave.bank.builders import KernelBank
 from kernelweave.bank.features import Nystroem, RandomFourier
-from kernelweave.bank.kernel_bank import KernelBank
 from kernelweave.bank.precomputed import PrecomputedBank
+from kernelweave.bank.spec import Entry
 from kernelweave.views.bags import Bags
 from kernelweave.views.views import Views
 

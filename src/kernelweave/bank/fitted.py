@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import Indices, Matrix, Span, Vector
-from kernelweave.bank.blocks import Block, PairwiseBlock
+from kernelweave.bank.layout import Block, PairwiseBlock
 from kernelweave.bank.sources import RowSource, WholeSource
 from kernelweave.gram import BlockSource
 from kernelweave.kernels import Kernel, Scaling

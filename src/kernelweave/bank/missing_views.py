@@ -11,13 +11,12 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
-from kernelweave.bank.base import Bank
-from kernelweave.bank.blocks import Block, PairwiseBlock
-from kernelweave.bank.centred import CentredKernels
 from kernelweave.bank.fitted import FittedBank
-from kernelweave.bank.layout import Layout
+from kernelweave.bank.layout import Block, Layout, PairwiseBlock
 from kernelweave.bank.precomputed import FittedPrecomputed, PrecomputedBank, as_matrices
 from kernelweave.bank.protocol import FittedKernels
+from kernelweave.bank.scaled import CentredKernels
+from kernelweave.bank.spec import Bank
 from kernelweave.gram import BlockGrams, BlockSource
 
 

@@ -14,7 +14,7 @@ from kernelweave._typing import AnyArray
 from kernelweave.cli.files import pandas
 from kernelweave.cli.join_tables import JoinedTable, find_column
 from kernelweave.errors import DataError
-from kernelweave.views.columns import near_matches
+from kernelweave.views.tables import near_matches
 
 ID = "looks like an id"
 COMMAS = "decimal commas are not read; write 1.5 for 1,5"

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
-from kernelweave.bank.chosen import ConcatenatedBank
+from kernelweave.bank.subset import ConcatenatedBank
 from kernelweave.cli.commands import Prepared, Request, prepare
 from kernelweave.cli.methods import WITHOUT_COST, make_model, method_names
 from kernelweave.cli.progress import Tick, remembered_interrupt

@@ -10,7 +10,7 @@ from typing import Any
 
 from kernelweave.cli.files import TableFile, pandas, read_table
 from kernelweave.errors import DataError
-from kernelweave.views.columns import near_matches
+from kernelweave.views.tables import near_matches
 
 INTEGER = re.compile(r"([+-]?\d+)\.0+")
 

@@ -15,7 +15,7 @@ from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex, Uniform
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners import Square
-from kernelweave.views.columns import near_matches
+from kernelweave.views.tables import near_matches
 
 # Presets whose first parameters are a bank and C, and which classify rows of a table.
 WITH_COST = (

@@ -11,8 +11,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.metaestimators import _safe_split
 
 from kernelweave._typing import AnyArray, Indices
-from kernelweave.bank.chosen import ChosenBank
 from kernelweave.bank.cross import n_rows
+from kernelweave.bank.subset import ChosenBank
 from kernelweave.estimators.validation import as_bank, as_one_array, is_precomputed
 from kernelweave.explain.contributions import unwrap
 from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier, is_unlabelled

@@ -11,7 +11,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from kernelweave.bank.chosen import ChosenBank, ConcatenatedBank
+from kernelweave.bank.subset import ChosenBank, ConcatenatedBank
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.regressor import MKLRegressor

@@ -12,7 +12,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank import KernelBank
 from kernelweave.bank.cross import contributions
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.bank.rescaled import RescaledKernels
+from kernelweave.bank.scaled import RescaledKernels
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.validation import check_count, check_number
 from kernelweave.gram.memory import budget

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from kernelweave._typing import AnyArray
 from kernelweave.bank import KernelBank, Views
-from kernelweave.bank.base import Bank
+from kernelweave.bank.spec import Bank
 from kernelweave.datasets import load
 from kernelweave.datasets.fashion_mnist import fashion_mnist
 from kernelweave.estimators.classifier import MKLClassifier

@@ -1,14 +1,13 @@
-"""Banks that are rules: which kernels there are follows from the columns or views of the data."""
+"""The bank of explicit entries, and banks whose kernels follow from the columns or views of the data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from kernelweave.bank.base import Bank
-from kernelweave.bank.entry import Entry
 from kernelweave.bank.layout import Layout
+from kernelweave.bank.spec import Bank, Entry, as_entry
 from kernelweave.kernels import (
     Gaussian,
     InverseDistance,
@@ -148,3 +147,54 @@ def distance_kernels(scales: Sequence[float] = SCALES) -> list[Kernel]:
     """Return the four kernels of a distance at every scale."""
     families = (Gaussian, Laplacian, InverseSquareDistance, InverseDistance)
     return [family(scale=float(scale)) for family in families for scale in scales]
+
+
+@dataclass
+class KernelBank(Bank):
+    r"""A list of named kernels, written down without data.
+
+    Parameters
+    ----------
+    entries : sequence of kernels (on the whole table), pairs (view name, kernel) or ``Entry``; None is the
+        default bank, the kernels of ``KernelBank.distances()``.
+    views : dict of name to columns (names, positions, slice, mask, callable) for a table; a ``Views`` has its
+        own.
+    scaling : scaling of the Gram matrices of entries that have none of their own, or a tuple of them.
+
+    Notes
+    -----
+    ``fit(X)`` resolves it against a table or ``Views``; ``per_feature``, ``per_view`` and ``distances`` make
+    banks whose kernels follow from the columns or views. Kernels of one view that stand together share its
+    distances.
+    Differs from the paper: nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.kernels import Gaussian, Linear
+    >>> bank = KernelBank([Linear(), ("size", Gaussian(width=0.5))], views={"size": [0, 1]})
+    >>> bank.fit(np.random.default_rng(0).normal(size=(5, 3))).names
+    ('x·linear', 'size·gaussian(width=0.5)')
+
+    """
+
+    # KernelBank.per_feature(...) and its sisters: the classes themselves, so that nothing is said twice.
+    per_feature: ClassVar[type[PerFeatureBank]] = PerFeatureBank
+    per_view: ClassVar[type[PerViewBank]] = PerViewBank
+    distances: ClassVar[type[DistancesBank]] = DistancesBank
+
+    entries: Sequence[Entry | Kernel | tuple[str, Kernel]] | None = None
+    views: Mapping[str, Any] | None = None
+    scaling: Scaling | Sequence[Scaling] | None = None
+
+    def declared_views(self) -> Mapping[str, Any] | None:
+        return self.views
+
+    def plan(self, layout: Layout) -> list[Entry]:
+        if self.entries is None:
+            return on_each_view(distance_kernels(), layout)
+        if isinstance(self.entries, Kernel | Entry | str | Mapping):
+            raise TypeError(
+                f"The entries of a bank are a list of kernels, received {self.entries!r}; put it in a list."
+            )
+        return [as_entry(item) for item in self.entries]

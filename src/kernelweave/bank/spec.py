@@ -1,20 +1,89 @@
-"""The common part of all banks: a plan of entries becomes a fitted bank."""
+"""A bank written down without data: its entries, and how they are resolved against columns or views."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelweave._part import Part
-from kernelweave.bank.blocks import Block, PairwiseBlock
-from kernelweave.bank.entry import Entry
 from kernelweave.bank.fitted import FittedBank, Item
-from kernelweave.bank.layout import Layout
-from kernelweave.bank.naming import unique
-from kernelweave.kernels import Scaling
+from kernelweave.bank.layout import Block, Layout, PairwiseBlock
+from kernelweave.kernels import Kernel, Scaling
 from kernelweave.kernels.scaling import as_scaling
+
+
+@dataclass
+class Entry(Part):
+    r"""One kernel of a bank, on one view or on some columns of it.
+
+    Parameters
+    ----------
+    kernel : the kernel function.
+    view : name of a view of the ``Views``, or of one the bank declares for a table; None is the whole table.
+    columns : columns of that view, as names, positions, slice, mask or callable; None is all of them.
+    scaling : scaling of its Gram matrix, or a tuple of them; None takes the bank's.
+    name : text to report; None makes one of the view and the kernel, such as ``rna·gaussian(width=0.5)``.
+
+    Notes
+    -----
+    Differs from the paper: nothing.
+
+    Examples
+    --------
+    >>> from kernelweave.kernels import Gaussian
+    >>> Entry(Gaussian(width=0.5), view="rna").kernel.label
+    'gaussian(width=0.5)'
+
+    """
+
+    kernel: Kernel
+    view: str | None = None
+    columns: Any = None
+    scaling: Scaling | Sequence[Scaling] | None = None
+    name: str | None = None
+
+
+def as_entry(item: Any) -> Entry:
+    """Return an entry for an entry, a kernel (on the whole table) or a pair (view, kernel)."""
+    if isinstance(item, Kernel):
+        return Entry(item)
+    if (
+        isinstance(item, tuple)
+        and len(item) == 2
+        and isinstance(item[0], str)
+        and isinstance(item[1], Kernel)
+    ):
+        return Entry(item[1], view=item[0])
+    if isinstance(item, Entry) and isinstance(item.kernel, Kernel):
+        return item
+    raise TypeError(
+        f"An entry of a bank is a kernel, a pair (view name, kernel) or an Entry, received {item!r}."
+    )
+
+
+def unique(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names with #2, #3, ... after the repeated ones.
+
+    Examples
+    --------
+    >>> unique(["a", "b", "a"])
+    ('a', 'b', 'a#2')
+
+    """
+    names = list(names)
+    taken = set(names)
+    seen: set[str] = set()
+    result = []
+    for name in names:
+        candidate, count = name, 1
+        while candidate in seen or (count > 1 and candidate in taken):
+            count += 1
+            candidate = f"{name}#{count}"
+        seen.add(candidate)
+        result.append(candidate)
+    return tuple(result)
 
 
 class Bank(Part, ABC):

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kernelweave.bank.base import Bank
-from kernelweave.bank.blocks import Block, PairwiseBlock
-from kernelweave.bank.entry import Entry
 from kernelweave.bank.fitted import Item
-from kernelweave.bank.layout import WHOLE, Layout
+from kernelweave.bank.layout import WHOLE, Block, Layout, PairwiseBlock
+from kernelweave.bank.spec import Bank, Entry
 from kernelweave.kernels import Kernel
 
 
@@ -43,7 +41,7 @@ class ChosenBank(OfAnotherBank):
     --------
     >>> import numpy as np
     >>> from kernelweave import KernelBank
-    >>> from kernelweave.bank.chosen import ChosenBank
+    >>> from kernelweave.bank.subset import ChosenBank
     >>> both = KernelBank.per_view(views={"a": [0], "b": [1]})
     >>> ChosenBank(both, [1]).fit(np.eye(3)).names
     ('b·gaussian(scale=1)',)
@@ -81,7 +79,7 @@ class ConcatenatedBank(OfAnotherBank):
     --------
     >>> import numpy as np
     >>> from kernelweave import KernelBank
-    >>> from kernelweave.bank.chosen import ConcatenatedBank
+    >>> from kernelweave.bank.subset import ConcatenatedBank
     >>> from kernelweave.kernels import Linear
     >>> some = KernelBank.per_view(views={"a": [0], "b": [0, 2]})
     >>> next(ConcatenatedBank(some, Linear()).fit([[1.0, 9.0, 2.0], [0.0, 9.0, 1.0]]).grams())
