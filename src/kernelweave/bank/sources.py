@@ -22,7 +22,7 @@ FEW_VARIABLES = 2
 SAVES = 2
 
 
-class TrainingKernels(Protocol):
+class KernelsAtPoints(Protocol):
     """What the sources ask of their bank."""
 
     @property
@@ -45,7 +45,7 @@ class TrainingKernels(Protocol):
 class AtPoints:
     """The kernels of a bank at other points than its samples, if they are scaled by no more than a factor."""
 
-    bank: TrainingKernels
+    bank: KernelsAtPoints
     points: Matrix
 
     @property
@@ -102,7 +102,7 @@ class RowSource(BlockSource):
     ``own`` says for each of its kernels which of the bank's it is.
     """
 
-    def __init__(self, bank: TrainingKernels, own: dict[int, int], place: int) -> None:
+    def __init__(self, bank: KernelsAtPoints, own: dict[int, int], place: int) -> None:
         super().__init__(tuple(own), bank.n_samples)
         self.place = place
         self._bank, self._own = bank, own
@@ -209,7 +209,7 @@ class RowSource(BlockSource):
 class WholeSource(BlockSource):
     """A kernel whose training Gram is made as a whole, because it has to be checked."""
 
-    def __init__(self, bank: TrainingKernels, kernel: int) -> None:
+    def __init__(self, bank: KernelsAtPoints, kernel: int) -> None:
         super().__init__((kernel,), bank.n_samples)
         self._bank = bank
 

@@ -13,7 +13,7 @@ from kernelweave.estimators.validation import check_count, check_number
 from kernelweave.multiclass.checkpoint import Checkpoint, generator_state, restored_generator
 from kernelweave.multiclass.problem import (
     BoundTracker,
-    Evaluation,
+    PNormEvaluation,
     PNormProblem,
     PNormResult,
     PNormSolver,
@@ -136,10 +136,10 @@ class AscentState:
         names = ("A", "G", "step_squares", "passes", "n_idle")
         return {name: getattr(self, name) for name in names} | {"rng": generator_state(self.rng)}
 
-    def evaluate(self) -> Evaluation:
+    def evaluate(self) -> PNormEvaluation:
         return evaluate(self.problem, self.A, self.G, step_squares=self.step_squares)
 
-    def ascend(self, evaluation: Evaluation, relative_gap: float, block: int | None) -> None:
+    def ascend(self, evaluation: PNormEvaluation, relative_gap: float, block: int | None) -> None:
         """Visit the samples with the largest gaps: of all, or of a block where rows are computed."""
         if self.problem.rows.is_stored and block is None:
             # Far from the optimum the samples with less than half the mean gap are not worth a visit.

@@ -100,7 +100,7 @@ def dual_norm_and_weights(s: Vector, q: float) -> tuple[float, Vector]:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class PNormEvaluation:
     """What coefficients A prove: P of the best multiple τ w(A) from above, and D of the best tA from below.
 
     ``eta`` are the kernel weights σ, ``norms`` the ‖τw^j‖, and ``sample_gaps`` the nonnegative terms, one per
@@ -122,7 +122,7 @@ def evaluate(
     *,
     rescale: bool = True,
     step_squares: Vector | None = None,
-) -> Evaluation:
+) -> PNormEvaluation:
     """Bound the optimum from both sides by coefficients A and their products G_j = K_j A.
 
     The rows of A (N × classes) sum to zero and only the entry of the true class is positive; where that
@@ -142,7 +142,7 @@ def evaluate(
         tau, value = best_multiple(size, h, problem.weight)
     else:
         tau, value = 1.0, size + float(np.mean(problem.weight * np.maximum(1.0 + h, 0.0)))
-    return Evaluation(
+    return PNormEvaluation(
         upper=value + tau * hidden_loss,
         lower=_best_dual_multiple(A[np.arange(problem.n_samples), problem.y], size, problem.weight),
         tau=tau,
@@ -257,7 +257,7 @@ class BoundTracker:
         self.problem, self.progress = problem, progress
         self.lower, self.upper = 0.0, float("inf")
         self.history: list[Record] = []
-        self.best: tuple[Matrix, Evaluation] | None = None
+        self.best: tuple[Matrix, PNormEvaluation] | None = None
         self._start = time.perf_counter()
 
     @property
@@ -265,7 +265,7 @@ class BoundTracker:
         # Where the bounds agree to the last digit, rounding may put the lower one above the upper one.
         return Certificate(self.upper, min(self.lower, self.upper))
 
-    def add(self, A: Matrix, evaluation: Evaluation) -> None:
+    def add(self, A: Matrix, evaluation: PNormEvaluation) -> None:
         """Take an evaluation into account, and report it."""
         self.lower = max(self.lower, evaluation.lower)
         if self.best is None or evaluation.upper < self.upper:
@@ -291,7 +291,7 @@ class BoundTracker:
         """Continue from saved bounds."""
         self.lower, self.upper = float(state["lower"]), float(state["upper"])
         tau, eta, norms = float(state["best_tau"]), state["best_eta"], state["best_norms"]
-        self.best = state["best_A"], Evaluation(self.upper, self.lower, tau, eta, norms, np.empty(0))
+        self.best = state["best_A"], PNormEvaluation(self.upper, self.lower, tau, eta, norms, np.empty(0))
 
     def result(self, passes: float, stopped: str) -> PNormResult:
         """Return the best coefficients evaluated."""
