@@ -13,6 +13,8 @@ from sklearn.utils import _safe_indexing
 from kernelweave._part import Part
 from kernelweave._typing import Indices, Matrix
 from kernelweave.bank.fitted import FittedBank
+from kernelweave.kernels.base import Formula
+from kernelweave.views.tables import is_sparse
 
 # Directions of the landmarks' kernel below this share of the largest are rounding.
 RANK = 1e-10
@@ -77,18 +79,24 @@ class RandomFourier(Features):
         pairs = (self.count("n_features", self.n_features) + 1) // 2
         maps = []
         for m, name in enumerate(fitted.names):
-            found = fitted.recipe(m)
+            found = fitted.formula(m)
             even = found is not None and bool((found[2] == found[2][0]).all())
-            if found is None or not even or found[1].kind == 1:
+            if found is None or not even or not _is_known(found[1]) or is_sparse(fitted.training(found[0])):
                 raise ValueError(
                     f"Kernel {name!r} has no random Fourier features, which are for Gaussian kernels (and "
                     "linear ones) of dense columns; use features=Nystroem()."
                 )
-            place, recipe, factors = found
+            place, formula, factors = found
             width = fitted.training(place).shape[1]
-            W = rng.normal(scale=np.sqrt(2.0 * recipe.gamma), size=(width, pairs)) if recipe.kind else None
+            gaussian = formula.function == "exp"
+            W = rng.normal(scale=np.sqrt(2.0 * formula.gamma), size=(width, pairs)) if gaussian else None
             maps.append(_Fourier(place, W, float(factors[0]), int(width)))
         return FourierFeatures(fitted, maps)
+
+
+def _is_known(formula: Formula) -> bool:
+    """Tell whether a kernel is Gaussian or linear."""
+    return formula[:2] in (("sqeuclidean", "exp"), ("inner", "identity"))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from kernelweave.bank.layout import Block, PairwiseBlock
 from kernelweave.bank.sources import RowSource, WholeSource
 from kernelweave.gram import BlockSource
 from kernelweave.kernels import Kernel, Scaling
-from kernelweave.kernels.base import DistanceKernel, Recipe
+from kernelweave.kernels.base import DistanceKernel, Formula
 from kernelweave.kernels.fitted_scaling import FittedScaling, Multiplied, Side
 from kernelweave.kernels.pairs import Pairs
 from kernelweave.views.tables import is_sparse
@@ -118,39 +118,27 @@ class FittedBank:
         K = self._matrix(m, learnt.kernel, pairs)
         return K if learnt.scaling is None else learnt.scaling.block(K, rows, columns)
 
-    def family(self, m: int) -> tuple[str, float, float] | None:
-        """Return (metric, rate, factor) of a kernel that is factor exp(-rate d) on the training samples."""
-        learnt = self._learnt[m]
-        assert learnt is not None
-        kernel, scaling = learnt.kernel, learnt.scaling
-        if not isinstance(kernel, DistanceKernel) or not kernel.exponential:
-            return None
-        if scaling is not None and not isinstance(scaling, Multiplied):
-            return None
-        return kernel.metric, kernel.rate, 1.0 if scaling is None else scaling.factor
-
-    def recipe(self, m: int) -> tuple[int, Recipe, Vector] | None:
-        """Return (block, recipe, factors) of a kernel that compiled rows can make from dense features."""
-        item = self._items[m]
+    def formula(self, m: int) -> tuple[int, Formula, Vector] | None:
+        """Return (block, formula, f) of a kernel whose scaled training Gram is f_i f_j times its formula."""
+        item, n = self._items[m], self.n_samples
         training = self._training[item.block]
-        if not item.kernel.by_rows or is_sparse(training):
+        if not item.kernel.by_rows:
             return None
         learnt = self._learn(m, Pairs(training))
-        n = self.n_samples
+        formula = learnt.kernel.formula()
         factors = np.ones(n) if learnt.scaling is None else learnt.scaling.factors(n)
-        recipe = learnt.kernel.recipe()
-        return None if recipe is None or factors is None else (item.block, recipe, factors)
+        return None if formula is None or factors is None else (item.block, formula, factors)
 
     def gram(self, m: int) -> Matrix:
         """Return the scaled training Gram of kernel m as a whole."""
         return self._gram(m, Pairs(self._training[self._items[m].block]))
 
-    def bend(self, m: int, order: int) -> float:
-        """Return how smooth kernel m is between any points, see `Kernel.bend`; infinity where not known."""
+    def smoothness(self, m: int, order: int) -> float:
+        """Return how smooth kernel m is between any points, see `Kernel.smoothness`; infinity where not known."""
         learnt = self._learnt[m]
         assert learnt is not None
         plain = learnt.scaling is None or isinstance(learnt.scaling, Multiplied)
-        return learnt.kernel.bend(order) if plain else np.inf
+        return learnt.kernel.smoothness(order) if plain else np.inf
 
     def diagonal(self, m: int, rows: Any = None) -> Vector:
         """Return the diagonal of the scaled training Gram of kernel m, or k(x, x) of rows scaled alike."""

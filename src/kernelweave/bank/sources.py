@@ -13,13 +13,9 @@ from kernelweave import _core
 from kernelweave._typing import AnyArray, Matrix, Span, Vector
 from kernelweave.gram import BlockSource
 from kernelweave.gram.lowrank.grid import ORDER, Grid, Knots
+from kernelweave.kernels.base import Formula
 from kernelweave.kernels.pairs import Pairs
 from kernelweave.views.tables import is_sparse
-
-# Kernels of up to this many variables are smooth enough to be told by few samples.
-FEW_VARIABLES = 2
-# A grid pays if it has at most one knot for so many samples: products cost the square of both.
-SAVES = 2
 
 
 class KernelsAtPoints(Protocol):
@@ -32,13 +28,13 @@ class KernelsAtPoints(Protocol):
 
     def block(self, m: int, pairs: Pairs, rows: Span, columns: Span) -> Matrix: ...
 
-    def family(self, m: int) -> tuple[str, float, float] | None: ...
+    def formula(self, m: int) -> tuple[int, Formula, Vector] | None: ...
 
     def gram(self, m: int) -> Matrix: ...
 
     def diagonal(self, m: int, rows: Any = None) -> Vector: ...
 
-    def bend(self, m: int, order: int) -> float: ...
+    def smoothness(self, m: int, order: int) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -58,8 +54,8 @@ class AtPoints:
     def block(self, m: int, pairs: Pairs, rows: Span, columns: Span) -> Matrix:
         return self.bank.block(m, pairs, rows, columns)
 
-    def family(self, m: int) -> tuple[str, float, float] | None:
-        return self.bank.family(m)
+    def formula(self, m: int) -> tuple[int, Formula, Vector] | None:
+        return self.bank.formula(m)
 
     def gram(self, m: int) -> Matrix:
         return self.bank.block(m, Pairs(self.points), slice(None), slice(None))
@@ -67,19 +63,19 @@ class AtPoints:
     def diagonal(self, m: int, rows: Any = None) -> Vector:
         return self.bank.diagonal(m, self.points if rows is None else rows)
 
-    def bend(self, m: int, order: int) -> float:
-        return self.bank.bend(m, order)
+    def smoothness(self, m: int, order: int) -> float:
+        return self.bank.smoothness(m, order)
 
 
 @dataclass(frozen=True)
-class Family:
+class ExponentialGroup:
     """Kernels factor exp(-rate d) of one distance, as the compiled loops take them."""
 
     metric: str
     arguments: tuple[AnyArray, Vector, Vector]
 
     @classmethod
-    def of(cls, metric: str, members: list[tuple[int, float, float]]) -> Family:
+    def of(cls, metric: str, members: list[tuple[int, float, float]]) -> ExponentialGroup:
         places, rates, factors = zip(*members, strict=True)
         return cls(metric, (np.array(places, dtype=np.uint64), np.array(rates), np.array(factors)))
 
@@ -87,13 +83,13 @@ class Family:
     def is_empty(self) -> bool:
         return self.arguments[0].size == 0
 
-    def only(self, which: Container[int] | None) -> Family:
+    def only(self, which: Container[int] | None) -> ExponentialGroup:
         """Return those of its kernels that are among some."""
         if which is None:
             return self
         places, rates, factors = self.arguments
         kept = np.array([int(m) in which for m in places])
-        return Family(self.metric, (places[kept], rates[kept], factors[kept]))
+        return ExponentialGroup(self.metric, (places[kept], rates[kept], factors[kept]))
 
 
 class RowSource(BlockSource):
@@ -115,21 +111,21 @@ class RowSource(BlockSource):
         X, kernels = self._bank.training(self.place), self._own.values()
         if is_sparse(X) or X.shape[1] != 1:
             return None
-        bends = np.array([self._bank.bend(m, ORDER) for m in kernels])
+        smoothness = np.array([self._bank.smoothness(m, ORDER) for m in kernels])
         with np.errstate(over="ignore"):
             near = bool(np.isfinite(np.square(2.0 * X)).all())  # distances that overflow are judged elsewhere
-        if not near or not np.isfinite(bends).all():
+        if not near or not np.isfinite(smoothness).all():
             return None
-        grid = Grid.over(X[:, 0], float(bends.max()))
-        if SAVES * grid.n_knots > self.n_samples:
+        grid = Grid.over(X[:, 0], float(smoothness.max()))
+        if 2 * grid.n_knots > self.n_samples:  # products cost the square of both
             return None
         points = AtPoints(self._bank, grid.knots[:, None])
-        return Knots(grid, RowSource(points, dict(enumerate(kernels)), self.place), bends)
+        return Knots(grid, RowSource(points, dict(enumerate(kernels)), self.place), smoothness)
 
     @property
     def may_be_low_rank(self) -> bool:
         X = self._bank.training(self.place)
-        return not is_sparse(X) and X.shape[1] <= FEW_VARIABLES
+        return not is_sparse(X) and X.shape[1] <= 2
 
     def block(
         self, rows: Span, columns: Span, which: Container[int] | None = None
@@ -142,20 +138,20 @@ class RowSource(BlockSource):
 
     def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
         pairs = self._pairs(rows)
-        for family in self._families:
-            D = self._distances(pairs, family, rows, slice(0, rows.stop))
-            _core.exp_pack(D, rows.start, *family.arguments, shifts, packed)
+        for group in self._exponentials:
+            D = self._distances(pairs, group, rows, slice(0, rows.stop))
+            _core.exp_pack(D, rows.start, *group.arguments, shifts, packed)
         for m in self._others:
             K = self._bank.block(self._own[m], pairs, rows, slice(0, rows.stop))
             _core.pack(K, rows.start, shifts[m], packed[m])
 
     def add_matvecs(self, rows: slice, V: Matrix, out: AnyArray, which: Container[int] | None = None) -> None:
         pairs = self._pairs(rows)
-        for family in (family.only(which) for family in self._families):
-            if family.is_empty:
+        for group in (group.only(which) for group in self._exponentials):
+            if group.is_empty:
                 continue
-            D = self._distances(pairs, family, rows, slice(0, rows.stop))
-            _core.exp_add_matvecs(D, rows.start, *family.arguments, V, out)
+            D = self._distances(pairs, group, rows, slice(0, rows.stop))
+            _core.exp_add_matvecs(D, rows.start, *group.arguments, V, out)
         for m in self._others:
             if which is not None and m not in which:
                 continue
@@ -165,11 +161,11 @@ class RowSource(BlockSource):
     def add_weighted_sum(self, rows: Span, columns: Span, weights: Vector, out: Matrix) -> None:
         X = self._bank.training(self.place)
         pairs = Pairs(X[rows], X[columns])
-        for family in self._families:
-            places, rates, factors = family.arguments
+        for group in self._exponentials:
+            places, rates, factors = group.arguments
             active = weights[places] != 0.0
             if active.any():
-                D = np.ascontiguousarray(self._distances(pairs, family, rows, columns))
+                D = np.ascontiguousarray(self._distances(pairs, group, rows, columns))
                 _core.exp_sum(D, rates[active], (weights[places] * factors)[active], out)
         for m in self._others:
             if weights[m] != 0.0:
@@ -183,27 +179,30 @@ class RowSource(BlockSource):
         X = self._bank.training(self.place)
         return Pairs(X[rows], X[: rows.stop])
 
-    def _distances(self, pairs: Pairs, family: Family, rows: Span, columns: Span) -> Matrix:
-        """Return the distances of a family; where they overflowed, its kernels are judged one by one."""
-        if not pairs.is_finite(family.metric):
-            for m in family.arguments[0]:
+    def _distances(self, pairs: Pairs, group: ExponentialGroup, rows: Span, columns: Span) -> Matrix:
+        """Return the distances of a group; where they overflowed, its kernels are judged one by one."""
+        if not pairs.is_finite(group.metric):
+            for m in group.arguments[0]:
                 self._bank.block(self._own[int(m)], pairs, rows, columns)
-        return pairs.matrix(family.metric)
+        return pairs.matrix(group.metric)
 
     @cached_property
-    def _families(self) -> list[Family]:
-        """The kernels that are exponentials of one distance, which are made in one go."""
+    def _exponentials(self) -> list[ExponentialGroup]:
+        """The kernels that are exponentials of one distance: they are computed together."""
         found: dict[str, list[tuple[int, float, float]]] = {}
         for m, own in self._own.items():
-            family = self._bank.family(own)
-            if family is not None:
-                found.setdefault(family[0], []).append((m, *family[1:]))
-        return [Family.of(metric, members) for metric, members in found.items()]
+            known = self._bank.formula(own)
+            if known is None or known[1].function != "exp" or (known[2] != known[2][0]).any():
+                continue
+            _, formula, factors = known
+            found.setdefault(formula.argument, []).append((m, formula.gamma, float(factors[0]) ** 2))
+        return [ExponentialGroup.of(metric, members) for metric, members in found.items()]
 
     @cached_property
     def _others(self) -> list[int]:
-        """The kernels that are made one by one."""
-        return [m for m, own in self._own.items() if self._bank.family(own) is None]
+        """The kernels that are computed one by one."""
+        together = {int(m) for group in self._exponentials for m in group.arguments[0]}
+        return [m for m in self._own if m not in together]
 
 
 class WholeSource(BlockSource):

@@ -18,10 +18,15 @@ from kernelweave.kernels.pairs import Pairs
 CRAMER = 1.0865
 
 
-class Recipe(NamedTuple):
-    """A kernel in numbers: ``kind`` 0 is x'z, 1 is (gamma x'z + offset)^degree, 2 is exp(-gamma D^2)."""
+class Formula(NamedTuple):
+    """A kernel as the compiled loops compute it: a function of the inner product or of one distance.
 
-    kind: int
+    ``argument`` is "inner" for x'z, or the name of a distance d such as "sqeuclidean"; ``function`` is
+    "identity", "power" for (gamma x'z + offset)^degree, or "exp" for exp(-gamma d).
+    """
+
+    argument: str
+    function: str = "identity"
     gamma: float = 1.0
     offset: float = 0.0
     degree: int = 1
@@ -62,15 +67,15 @@ class Kernel(Part, ABC):
     def check(self) -> None:
         """Raise ValueError when a parameter is out of range."""
 
-    def recipe(self) -> Recipe | None:
-        """Return how the compiled rows make this kernel, None where they cannot."""
+    def formula(self) -> Formula | None:
+        """Return the kernel as the compiled loops compute it, None where they cannot."""
         return None
 
-    def bend(self, order: int) -> float:  # noqa: ARG002 - most say nothing
+    def smoothness(self, order: int) -> float:  # noqa: ARG002 - of most kernels it is not known
         r"""Return b with |∂^r k(x, z) / ∂x^r| <= `CRAMER` sqrt(r!) b^r max k(x, x) for rows of one variable.
 
-        It says how smooth a resolved kernel is: r is the order, x and z are within the samples, and infinity
-        means that it is not known.
+        The smaller, the smoother a resolved kernel is: r is the order, x and z are within the samples, and
+        infinity means that it is not known.
         """
         return np.inf
 
@@ -117,9 +122,6 @@ class DistanceKernel(Kernel):
     Subclasses are dataclasses with a field ``gamma`` (None: learnt) and a field ``mean_`` for the one number
     they learn, the mean distance between training samples.
     """
-
-    # True when k = exp(-rate d): then many of them are made from the distances in one go.
-    exponential: ClassVar[bool] = False
 
     metric: ClassVar[str]
     gamma: float | None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from kernelweave._typing import Matrix
-from kernelweave.kernels.base import ScaledKernel
+from kernelweave.kernels.base import Formula, ScaledKernel
 from kernelweave.kernels.distances import exp_scaled
 
 
@@ -33,7 +33,6 @@ class ChiSquared(ScaledKernel):
 
     metric: ClassVar[str] = "chi2"
     stem: ClassVar[str] = "chi_squared"
-    exponential: ClassVar[bool] = True
 
     gamma: float | None = None
     scale: float = 1.0
@@ -41,3 +40,6 @@ class ChiSquared(ScaledKernel):
 
     def from_distances(self, D: Matrix) -> Matrix:
         return exp_scaled(D, -self.rate)
+
+    def formula(self) -> Formula:
+        return Formula(self.metric, "exp", self.rate)

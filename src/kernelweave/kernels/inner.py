@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.kernels.base import Kernel, Recipe, Rows, require_positive
+from kernelweave.kernels.base import Formula, Kernel, Rows, require_positive
 from kernelweave.kernels.distances import squared_norms
 from kernelweave.kernels.pairs import Pairs
 
@@ -38,10 +38,10 @@ class Linear(Kernel):
     def matrix(self, pairs: Pairs) -> Matrix:
         return pairs.matrix("inner").copy()
 
-    def recipe(self) -> Recipe:
-        return Recipe(0)
+    def formula(self) -> Formula:
+        return Formula("inner")
 
-    def bend(self, order: int) -> float:
+    def smoothness(self, order: int) -> float:
         return 0.0 if order > 1 else np.inf
 
     def diagonal_of(self, X: Rows) -> Vector:
@@ -99,10 +99,10 @@ class Polynomial(Kernel):
     def matrix(self, pairs: Pairs) -> Matrix:
         return self._power(pairs.matrix("inner"))
 
-    def recipe(self) -> Recipe:
-        return Recipe(1, float(self.gamma), float(self.offset), int(self.degree))
+    def formula(self) -> Formula:
+        return Formula("inner", "power", float(self.gamma), float(self.offset), int(self.degree))
 
-    def bend(self, order: int) -> float:
+    def smoothness(self, order: int) -> float:
         return 0.0 if order > self.degree else np.inf
 
     def diagonal_of(self, X: Rows) -> Vector:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Matrix
-from kernelweave.kernels.base import Recipe, ScaledKernel, require_positive
+from kernelweave.kernels.base import Formula, ScaledKernel, require_positive
 from kernelweave.kernels.distances import exp_scaled
 
 
@@ -48,7 +48,6 @@ class Gaussian(EuclideanKernel):
     """
 
     stem: ClassVar[str] = "gaussian"
-    exponential: ClassVar[bool] = True
 
     width: float | None = None
     gamma: float | None = None
@@ -78,10 +77,10 @@ class Gaussian(EuclideanKernel):
     def from_distances(self, D: Matrix) -> Matrix:
         return exp_scaled(D, -self.rate)
 
-    def recipe(self) -> Recipe:
-        return Recipe(2, self.rate)
+    def formula(self) -> Formula:
+        return Formula(self.metric, "exp", self.rate)
 
-    def bend(self, order: int) -> float:  # noqa: ARG002 - derivatives are Hermite polynomials times the bell
+    def smoothness(self, order: int) -> float:  # noqa: ARG002 - derivatives are Hermite polynomials times the bell
         return float(np.sqrt(2.0 * self.rate))
 
 

@@ -22,7 +22,11 @@ from kernelweave.bank.protocol import FittedKernels
 from kernelweave.gram import BlockSource
 from kernelweave.gram.memory import budget, human
 from kernelweave.gram.rounding import DOUBLE, SINGLE, arithmetic_errors
-from kernelweave.kernels.base import Recipe
+from kernelweave.kernels.base import Formula
+from kernelweave.views.tables import is_sparse
+
+# Functions of a kernel's argument, in the order of their numbers in `_core.kernel_block`.
+FUNCTIONS = ("identity", "power", "exp")
 
 
 class KernelRows(Protocol):
@@ -255,10 +259,13 @@ class ComputedRows:
     ) -> None:
         self.n_kernels, self.n_samples, self.n_threads = len(fitted), fitted.n_samples, n_threads
         self.max_block, self.tile = max_block, tile
-        recipe = getattr(fitted, "recipe", lambda m: None)  # noqa: ARG005 - given matrices have none
-        members: dict[int, list[tuple[int, Recipe, Vector]]] = {}
+        formula = getattr(fitted, "formula", lambda m: None)  # noqa: ARG005 - given matrices have none
+        members: dict[int, list[tuple[int, Formula, Vector]]] = {}
         for m in range(self.n_kernels):
-            if (found := recipe(m)) is not None:
+            found = formula(m)
+            if found is None or is_sparse(fitted.training(found[0])):  # type: ignore[attr-defined]
+                continue
+            if found[1].argument in ("inner", "sqeuclidean"):  # both come from one matrix product
                 members.setdefault(found[0], []).append((m, *found[1:]))
         self._blocks = [
             Float32Block.of(fitted.training(place), kernels)  # type: ignore[attr-defined]
@@ -345,28 +352,28 @@ class Float32Block:
     shifts: AnyArray = field(repr=False)
     norms: AnyArray = field(repr=False)
     kernels: list[int]
-    # Kind, degree and (gamma, offset, factor) per kernel, as `_core.kernel_block` takes them.
-    recipe: tuple[AnyArray, AnyArray, Matrix]
+    # Function, degree and (gamma, offset, factor) per kernel, as `_core.kernel_block` takes them.
+    formulas: tuple[AnyArray, AnyArray, Matrix]
     # f with K_ij = f_i f_j k(x_i, x_j) for kernels whose scaling differs from sample to sample.
     sample_factors: list[AnyArray | None] = field(repr=False)
 
     @classmethod
-    def of(cls, X: Matrix, members: Sequence[tuple[int, Recipe, Vector]]) -> Float32Block:
-        """Return the block of these samples and kernels, each with its place, recipe and sample factors."""
+    def of(cls, X: Matrix, members: Sequence[tuple[int, Formula, Vector]]) -> Float32Block:
+        """Return the block of these samples and kernels, each with its place, formula and sample factors."""
         centre = X.mean(axis=0)
         rows = (X - centre).astype(np.float32)
-        kernels, recipes, factors = zip(*members, strict=True)
+        kernels, formulas, factors = zip(*members, strict=True)
         even = [bool((f == f[0]).all()) for f in factors]
         common = [f[0] ** 2 if same else 1.0 for f, same in zip(factors, even, strict=True)]
-        numbers = np.array([[r.gamma for r in recipes], [r.offset for r in recipes], common])
+        numbers = np.array([[f.gamma for f in formulas], [f.offset for f in formulas], common])
         return cls(
             rows,
             (X @ centre - 0.5 * centre @ centre).astype(np.float32),
             np.einsum("id,id->i", rows, rows),
             list(kernels),
             (
-                np.array([r.kind for r in recipes], dtype=np.int64),
-                np.array([r.degree for r in recipes], dtype=np.int64),
+                np.array([FUNCTIONS.index(f.function) for f in formulas], dtype=np.int64),
+                np.array([f.degree for f in formulas], dtype=np.int64),
                 numbers,
             ),
             [None if same else f.astype(np.float32) for f, same in zip(factors, even, strict=True)],
@@ -388,7 +395,7 @@ class Float32Block:
         inner = self.X @ Z.X[columns].T
         K = np.empty((len(self.kernels), *inner.shape), dtype=np.float32)
         _core.kernel_block(
-            inner, self.shifts, Z.shifts[columns], self.norms, Z.norms[columns], *self.recipe, K
+            inner, self.shifts, Z.shifts[columns], self.norms, Z.norms[columns], *self.formulas, K
         )
         for m, values, f, g in zip(self.kernels, K, self.sample_factors, Z.sample_factors, strict=True):
             if f is not None and g is not None:
@@ -400,6 +407,8 @@ class Float32Block:
 
         It is the rounding of an inner product, times the slope of the kernel as a function of it.
         """
-        kind, degree, (gamma, _, _) = self.recipe
+        function, degree, (gamma, _, _) = self.formulas
         length = float(np.sqrt(self.norms.max(initial=0.0) * self.norms.mean()))
-        return np.asarray(2.0 * SINGLE * (1.0 + np.where(kind == 2, 2.0 * gamma * length, degree)))
+        return np.asarray(
+            2.0 * SINGLE * (1.0 + np.where(function == FUNCTIONS.index("exp"), 2.0 * gamma * length, degree))
+        )
