@@ -134,7 +134,7 @@ class FittedBank:
         return self._gram(m, Pairs(self._training[self._items[m].block]))
 
     def smoothness(self, m: int, order: int) -> float:
-        """Return how smooth kernel m is between any points, see `Kernel.smoothness`; infinity where not known."""
+        """Return the smoothness of kernel m between any points, see `Kernel.smoothness`."""
         learnt = self._learnt[m]
         assert learnt is not None
         plain = learnt.scaling is None or isinstance(learnt.scaling, Multiplied)
