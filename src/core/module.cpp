@@ -4,7 +4,6 @@
 #include <string>
 #include <tuple>
 
-#include "hinge.hpp"
 #include "local.hpp"
 #include "packed.hpp"
 #include "projections.hpp"
@@ -221,17 +220,6 @@ std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<do
     return {report.iterations, report.violation};
 }
 
-std::tuple<double, double> hinge_loss(Input<double, 1> f, Input<double, 1> y, Input<double, 1> C) {
-    const std::size_t n = f.shape(0);
-    require(n > 0 && y.shape(0) == n && C.shape(0) == n, "hinge_loss: f, y and C must have one entry per sample");
-    kw::HingeLoss found{};
-    {
-        nb::gil_scoped_release release;
-        found = kw::hinge_loss(f.data(), y.data(), C.data(), n);
-    }
-    return {found.bias, found.value};
-}
-
 std::tuple<std::int64_t, double> smo_plus(Input<double, 2> K, Input<double, 2> G, Input<double, 1> y,
                                           Output<double, 1> alpha, Output<double, 1> beta, Output<double, 1> f,
                                           Output<double, 1> g, double tolerance, std::int64_t max_iterations) {
@@ -315,7 +303,6 @@ void bind(nb::module_& m) {
 
 NB_MODULE(_core, m) {
     m.doc() = "Loops that run at memory speed; each has a numpy twin in the tests.";
-    m.def("hinge_loss", &hinge_loss, nb::arg("f").noconvert(), nb::arg("y").noconvert(), nb::arg("C").noconvert());
     m.def("smo_plus", &smo_plus, nb::arg("K").noconvert(), nb::arg("G").noconvert(), nb::arg("y").noconvert(),
           nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("f").noconvert(),
           nb::arg("g").noconvert(), nb::arg("tolerance"), nb::arg("max_iterations"));

@@ -11,35 +11,26 @@ namespace kernelweave {
 namespace {
 
 constexpr std::size_t kBlock = 64;      // maxima are kept per block, so that finding the index is one short scan
-// The score of a coordinate that cannot move this way; a maximum below a tenth of it means that nothing can.
-template <class G>
-constexpr G kBlocked = static_cast<G>(sizeof(G) == sizeof(float) ? -1e30 : -1e300);
-constexpr double kWithin = 1e25;        // values up to here are told from blocked ones in single precision
-constexpr double kClear = 4.0;          // tolerances this many times above rounding are met in single precision
-constexpr std::int64_t kSteps = 20;      // per sample in single precision: more are better made in double
+constexpr double kBlocked = -1e300;     // the score of a coordinate that cannot move this way
 constexpr float kFlat = 1e-12F;         // relative curvature of flat directions: a huge step, cut by the bounds
 
 // gradient += delta * (row_i - row_j), and in passing the block maxima of open - gradient (see score_up).
-template <class T, class G>
-inline void update_and_score(const T* row_i, const T* row_j, G delta, const G* open, G* gradient, G* best,
-                             std::size_t n) {
+template <class T>
+inline void update_and_score(const T* row_i, const T* row_j, double delta, const double* open, double* gradient,
+                             double* best, std::size_t n) {
     for (std::size_t b = 0, start = 0; start < n; ++b, start += kBlock) {
         const std::size_t end = std::min(n, start + kBlock);
-        G top = kBlocked<G>;
+        double top = kBlocked;
         for (std::size_t t = start; t < end; ++t) {
-            const G moved = gradient[t] + delta * (static_cast<G>(row_i[t]) - static_cast<G>(row_j[t]));
+            const double moved = gradient[t] + delta * (static_cast<double>(row_i[t]) - static_cast<double>(row_j[t]));
             gradient[t] = moved;
-            const G score = open[t] - moved;
+            const double score = open[t] - moved;
             top = score > top ? score : top;
         }
         best[b] = top;
     }
 }
 
-KERNELWEAVE_CLONES void update_and_score_rows(const float* row_i, const float* row_j, float delta,
-                                              const float* open, float* gradient, float* best, std::size_t n) {
-    update_and_score(row_i, row_j, delta, open, gradient, best, n);
-}
 KERNELWEAVE_CLONES void update_and_score_rows(const float* row_i, const float* row_j, double delta,
                                               const double* open, double* gradient, double* best, std::size_t n) {
     update_and_score(row_i, row_j, delta, open, gradient, best, n);
@@ -68,24 +59,16 @@ KERNELWEAVE_CLONES void add_four_rows(const double* const* rows, const double* x
 
 // Block maxima of the steepest way up, open - gradient; open is kBlocked where v may not grow, and elsewhere what the
 // kink adds to the slope: 0 where there is none.
-template <class G>
-inline void score(const G* gradient, const G* open, G* best, std::size_t n) {
+KERNELWEAVE_CLONES void score_up(const double* gradient, const double* open, double* best, std::size_t n) {
     for (std::size_t b = 0, start = 0; start < n; ++b, start += kBlock) {
         const std::size_t end = std::min(n, start + kBlock);
-        G top = kBlocked<G>;
+        double top = kBlocked;
         for (std::size_t t = start; t < end; ++t) {
-            const G score = open[t] - gradient[t];
+            const double score = open[t] - gradient[t];
             top = score > top ? score : top;
         }
         best[b] = top;
     }
-}
-
-KERNELWEAVE_CLONES void score_up(const float* gradient, const float* open, float* best, std::size_t n) {
-    score(gradient, open, best, n);
-}
-KERNELWEAVE_CLONES void score_up(const double* gradient, const double* open, double* best, std::size_t n) {
-    score(gradient, open, best, n);
 }
 
 // What a partner is chosen by, in units that keep single precision in range.
@@ -96,22 +79,21 @@ struct Scale {
 
 // Second-order choice of the partner: gain = violation^2 / curvature. Single precision is enough to choose by, and
 // halves the cost of the division; the way down itself is as exact as the gradient, because the stopping rule reads it.
-template <class T, class G>
-inline void gains(const T* row_i, G up_score, G curvature_i, const G* diagonal, const G* gradient, const G* shut,
-                  Scale scale, float* gain, float* best, G* steepest, std::size_t n) {
-    const G violation_unit = static_cast<G>(scale.violation), curvature_unit = static_cast<G>(scale.curvature);
+template <class T>
+inline void gains(const T* row_i, double up_score, double curvature_i, const double* diagonal, const double* gradient,
+                  const double* shut, Scale scale, float* gain, float* best, double* steepest, std::size_t n) {
     for (std::size_t b = 0, start = 0; start < n; ++b, start += kBlock) {
         const std::size_t end = std::min(n, start + kBlock);
-        G down = kBlocked<G>;
+        double down = kBlocked;
         float top = 0.0F;
         for (std::size_t t = start; t < end; ++t) {
-            const G way_down = shut[t] + gradient[t];
+            const double way_down = shut[t] + gradient[t];
             down = way_down > down ? way_down : down;
-            G open_way = up_score + way_down;
-            open_way = open_way > G{0} ? open_way : G{0};
-            const float violation = static_cast<float>(open_way * violation_unit);
+            double open_way = up_score + way_down;
+            open_way = open_way > 0.0 ? open_way : 0.0;
+            const float violation = static_cast<float>(open_way * scale.violation);
             float curvature =
-                static_cast<float>((curvature_i + diagonal[t] - G{2} * static_cast<G>(row_i[t])) * curvature_unit);
+                static_cast<float>((curvature_i + diagonal[t] - 2.0 * static_cast<double>(row_i[t])) * scale.curvature);
             curvature = curvature > kFlat ? curvature : kFlat;
             const float value = violation * (violation / curvature);
             gain[t] = value;
@@ -122,11 +104,6 @@ inline void gains(const T* row_i, G up_score, G curvature_i, const G* diagonal, 
     }
 }
 
-KERNELWEAVE_CLONES void gains_row(const float* row_i, float up_score, float curvature_i, const float* diagonal,
-                                  const float* gradient, const float* shut, Scale scale, float* gain, float* best,
-                                  float* steepest, std::size_t n) {
-    gains(row_i, up_score, curvature_i, diagonal, gradient, shut, scale, gain, best, steepest, n);
-}
 KERNELWEAVE_CLONES void gains_row(const float* row_i, double up_score, double curvature_i, const double* diagonal,
                                   const double* gradient, const double* shut, Scale scale, float* gain,
                                   float* best, double* steepest, std::size_t n) {
@@ -145,20 +122,10 @@ std::size_t argmax(const std::vector<U>& best) {
 
 // The gradient is a sum of products v_j K_ij: below the usual size of their rounding no violation can be told from zero.
 // `curvature` is one over the largest diagonal entry.
-template <class G>
 double rounding(const SmoProblem& p, const double* v, double curvature) {
     double squares = 0.0;
     for (std::size_t t = 0; t < p.n; ++t) squares += v[t] * v[t];
-    return static_cast<double>(std::numeric_limits<G>::epsilon()) * std::sqrt(squares) / curvature;
-}
-
-// Every step rounds the gradient by its own size; some thousand steps pile up this many times that.
-constexpr double kPiles = 64.0;
-
-double piled_up(const double* gradient, std::size_t n) {
-    double size = 0.0;
-    for (std::size_t t = 0; t < n; ++t) size = std::max(size, std::abs(gradient[t]));
-    return kPiles * static_cast<double>(std::numeric_limits<float>::epsilon()) * size;
+    return std::numeric_limits<double>::epsilon() * std::sqrt(squares) / curvature;
 }
 
 // gradient = (K + diag(d)) v - s
@@ -188,16 +155,15 @@ double largest_diagonal(const T* K, const SmoProblem& p) {
     return largest;
 }
 
-// With the gradient in the precision G.
-template <class T, class G>
+template <class T>
 class Smo {
 public:
-    Smo(const T* K, const SmoProblem& problem, double largest, double* v, G* gradient)
+    Smo(const T* K, const SmoProblem& problem, double largest, double* v, double* gradient)
         : K_(K), p_(problem), v_(v), gradient_(gradient), n_(problem.n),
-          open_(n_ * static_cast<std::size_t>(problem.n_groups), kBlocked<G>), shut_(open_), diagonal_(n_), gain_(n_),
+          open_(n_ * static_cast<std::size_t>(problem.n_groups), kBlocked), shut_(open_), diagonal_(n_), gain_(n_),
           up_((n_ + kBlock - 1) / kBlock), best_(up_.size()), down_(up_.size()) {
         for (std::size_t t = 0; t < n_; ++t) {
-            diagonal_[t] = static_cast<G>(static_cast<double>(K_[t * n_ + t]) + p_.d[t]);
+            diagonal_[t] = static_cast<double>(K_[t * n_ + t]) + p_.d[t];
             mark(t);
         }
         scale_ = {1.0, 1.0 / largest};
@@ -207,18 +173,18 @@ public:
     double descend(double tolerance, std::int64_t max_iterations, std::int64_t& iterations) {
         scored_ = false;
         const std::int64_t period = static_cast<std::int64_t>(n_) + 1;
-        double floor = rounding<G>(p_, v_, scale_.curvature);
+        double floor = rounding(p_, v_, scale_.curvature);
         while (true) {
-            if (iterations % period == 0) floor = rounding<G>(p_, v_, scale_.curvature);
+            if (iterations % period == 0) floor = rounding(p_, v_, scale_.curvature);
             double worst = 0.0;
             float best_gain = 0.0F;
             std::size_t i = n_, j = n_;
             for (std::size_t g = 0; g < static_cast<std::size_t>(p_.n_groups); ++g) {
-                G score;
+                double score;
                 double violation;
                 float gain;
                 const std::size_t a = steepest_up(g, score);
-                if (score < G{0.1} * kBlocked<G>) continue;
+                if (score < 0.1 * kBlocked) continue;
                 const std::size_t b = partner(a, g, score, violation, gain);
                 worst = std::max(worst, violation);
                 if (gain > best_gain) {
@@ -242,13 +208,13 @@ private:
     // Each group has its own row of marks, so that the scores of one group need no look at the labels.
     void mark(std::size_t t) {
         const std::size_t place = static_cast<std::size_t>(p_.group[t]) * n_ + t;
-        const G kink = static_cast<G>(p_.kink[t]);
-        open_[place] = v_[t] < p_.hi[t] ? (v_[t] < 0.0 ? kink : -kink) : kBlocked<G>;
-        shut_[place] = v_[t] > p_.lo[t] ? (v_[t] > 0.0 ? kink : -kink) : kBlocked<G>;
+        const double kink = p_.kink[t];
+        open_[place] = v_[t] < p_.hi[t] ? (v_[t] < 0.0 ? kink : -kink) : kBlocked;
+        shut_[place] = v_[t] > p_.lo[t] ? (v_[t] > 0.0 ? kink : -kink) : kBlocked;
     }
 
-    std::size_t steepest_up(std::size_t group, G& score) {
-        const G* open = open_.data() + group * n_;
+    std::size_t steepest_up(std::size_t group, double& score) {
+        const double* open = open_.data() + group * n_;
         if (group > 0 || !scored_) score_up(gradient_, open, up_.data(), n_);
         scored_ = false;
         const std::size_t block = argmax(up_);
@@ -259,11 +225,11 @@ private:
     }
 
     // Best partner of i in its group; violation receives how far the group is from optimal.
-    std::size_t partner(std::size_t i, std::size_t group, G score, double& violation, float& gain) {
+    std::size_t partner(std::size_t i, std::size_t group, double score, double& violation, float& gain) {
         prefetch(K_ + i * n_, n_);
         gains_row(K_ + i * n_, score, diagonal_[i], diagonal_.data(), gradient_, shut_.data() + group * n_, scale_,
                   gain_.data(), best_.data(), down_.data(), n_);
-        violation = static_cast<double>(score + down_[argmax(down_)]);
+        violation = score + down_[argmax(down_)];
         const std::size_t block = argmax(best_);
         gain = best_[block];
         for (std::size_t t = block * kBlock; t < std::min(n_, (block + 1) * kBlock); ++t)
@@ -273,16 +239,16 @@ private:
 
     void step(std::size_t i, std::size_t j) {
         prefetch(K_ + j * n_, n_);
-        const double entries = static_cast<double>(diagonal_[i]) + static_cast<double>(diagonal_[j]);
+        const double entries = diagonal_[i] + diagonal_[j];
         const double curvature = std::max(entries - 2.0 * static_cast<double>(K_[i * n_ + j]),
                                           static_cast<double>(kFlat) / scale_.curvature);
         // No step crosses a kink, where the slope changes: it ends there, as at a bound.
         const double end_i = p_.kink[i] > 0.0 && v_[i] < 0.0 ? std::min(p_.hi[i], 0.0) : p_.hi[i];
         const double end_j = p_.kink[j] > 0.0 && v_[j] > 0.0 ? std::max(p_.lo[j], 0.0) : p_.lo[j];
         const double room_i = end_i - v_[i], room_j = v_[j] - end_j;
-        const G way_up = open_[static_cast<std::size_t>(p_.group[i]) * n_ + i] - gradient_[i];
-        const G way_down = shut_[static_cast<std::size_t>(p_.group[j]) * n_ + j] + gradient_[j];
-        double delta = static_cast<double>(way_up + way_down) / curvature;
+        const double way_up = open_[static_cast<std::size_t>(p_.group[i]) * n_ + i] - gradient_[i];
+        const double way_down = shut_[static_cast<std::size_t>(p_.group[j]) * n_ + j] + gradient_[j];
+        double delta = (way_up + way_down) / curvature;
         const bool fills_i = delta >= room_i && room_i <= room_j;
         const bool empties_j = delta >= room_j && room_j <= room_i;
         delta = std::min(delta, std::min(room_i, room_j));
@@ -290,11 +256,11 @@ private:
         v_[j] = empties_j ? end_j : v_[j] - delta;
         mark(i);
         mark(j);
-        update_and_score_rows(K_ + i * n_, K_ + j * n_, static_cast<G>(delta), open_.data(), gradient_, up_.data(), n_);
+        update_and_score_rows(K_ + i * n_, K_ + j * n_, delta, open_.data(), gradient_, up_.data(), n_);
         scored_ = true;  // for the first group
         if (p_.d[i] == 0.0 && p_.d[j] == 0.0) return;
-        gradient_[i] += static_cast<G>(delta * p_.d[i]);
-        gradient_[j] -= static_cast<G>(delta * p_.d[j]);
+        gradient_[i] += delta * p_.d[i];
+        gradient_[j] -= delta * p_.d[j];
         for (const std::size_t t : {i, j}) {
             const std::size_t start = t / kBlock * kBlock;
             score_up(gradient_ + start, open_.data() + start, &up_[t / kBlock], std::min(kBlock, n_ - start));
@@ -304,33 +270,16 @@ private:
     const T* K_;
     const SmoProblem& p_;
     double* v_;
-    G* gradient_;
+    double* gradient_;
     std::size_t n_;
-    std::vector<G> open_, shut_, diagonal_;
+    std::vector<double> open_, shut_, diagonal_;
     std::vector<float> gain_;
-    std::vector<G> up_;
+    std::vector<double> up_;
     std::vector<float> best_;
-    std::vector<G> down_;
+    std::vector<double> down_;
     Scale scale_{1.0, 1.0};
     bool scored_ = false;  // whether up_ holds the scores of the first group at this gradient
 };
-
-// A first descent with the gradient in single precision, which is half the bytes, where its rounding is far below the
-// tolerance; what it hides is left to double precision. Returns the number of steps.
-std::int64_t descend_in_single(const float* K, const SmoProblem& p, double largest, double tolerance,
-                               std::int64_t max_iterations, double* v, const double* gradient) {
-    double size = largest;
-    for (std::size_t t = 0; t < p.n; ++t) size = std::max({size, std::abs(gradient[t]), p.kink[t]});
-    if (size > kWithin) return 0;
-    std::vector<float> rounded(gradient, gradient + p.n);
-    std::int64_t iterations = 0;
-    Smo<float, float> rough(K, p, largest, v, rounded.data());
-    rough.descend(tolerance, max_iterations, iterations);
-    return iterations;
-}
-std::int64_t descend_in_single(const double*, const SmoProblem&, double, double, std::int64_t, double*, const double*) {
-    return 0;
-}
 
 }  // namespace
 
@@ -342,16 +291,10 @@ SmoReport smo(const T* K, const SmoProblem& problem, double tolerance, std::int6
     const double largest = largest_diagonal(K, problem);
     SmoReport report{0, 0.0};
     if (!known) refresh(K, problem, v, gradient);
-    const double clear = std::max(kClear * rounding<float>(problem, v, 1.0 / largest), piled_up(gradient, problem.n));
-    if (tolerance > clear) {
-        const std::int64_t most = std::min(max_iterations, kSteps * static_cast<std::int64_t>(problem.n));
-        report.iterations = descend_in_single(K, problem, largest, tolerance, most, v, gradient);
-        if (report.iterations > 0) refresh(K, problem, v, gradient);
-    }
-    Smo<T, double> exact(K, problem, largest, v, gradient);
+    Smo<T> descent(K, problem, largest, v, gradient);
     for (int round = 0; round < kRefreshes; ++round) {
         const std::int64_t before = report.iterations;
-        report.violation = exact.descend(tolerance, max_iterations, report.iterations);
+        report.violation = descent.descend(tolerance, max_iterations, report.iterations);
         // As many steps as samples round no more often than the sum over all samples does.
         if (report.iterations - before <= static_cast<std::int64_t>(problem.n)) break;
         refresh(K, problem, v, gradient);  // drop the rounding that has piled up; go on only if it hid a violation

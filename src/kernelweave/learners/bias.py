@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave import _core
 from kernelweave._typing import Vector
 
 
 def hinge_bias(f: Vector, y: Vector, C: Vector) -> float:
-    """Return a b that minimises Σ C_i max(0, 1 − y_i(f_i + b)): the middle of the flat stretch."""
-    return hinge_loss(f, y, C)[0]
+    """Return a b that minimises Σ C_i max(0, 1 − y_i(f_i + b)): the middle of the flat stretch.
 
-
-def hinge_loss(f: Vector, y: Vector, C: Vector) -> tuple[float, float]:
-    """Return that b, and the sum there: every inner solve asks for them several times."""
-    return _core.hinge_loss(*(np.ascontiguousarray(one, dtype=np.float64) for one in (f, y, C)))
+    The slope starts at minus the weight of the positives and grows by C_i at every kink b = y_i − f_i, where
+    a positive stops paying and a negative starts.
+    """
+    kinks = y - f
+    order = np.argsort(kinks)
+    kinks = kinks[order]
+    return _flat_middle(kinks, np.cumsum(C[order]) - C[y > 0.0].sum(), float(C.sum()))
 
 
 def squared_hinge_bias(f: Vector, y: Vector, C: Vector) -> float:
@@ -57,9 +58,14 @@ def epsilon_bias(r: Vector, C: Vector, epsilon: float) -> float:
     """
     kinks = np.concatenate([r - epsilon, r + epsilon])
     order = np.argsort(kinks)
-    kinks = kinks[order]
     slopes = np.cumsum(np.concatenate([C, C])[order]) - C.sum()
-    flat = 1e-12 * C.sum()
+    return _flat_middle(kinks[order], slopes, float(C.sum()))
+
+
+def _flat_middle(kinks: Vector, slopes: Vector, total: float) -> float:
+    """Return the middle of the stretch where the slope, given behind each ascending kink, is zero."""
+    flat = 1e-12 * total  # sums that differ by less are the same
+    slopes[-1] = max(slopes[-1], -flat)  # it ends at the weight of all who pay there, which is none or more
     first = int(np.argmax(slopes >= -flat))
     last = int(np.argmax(slopes > flat))
     return float(0.5 * (kinks[first] + kinks[max(first, last)]))

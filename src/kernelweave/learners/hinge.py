@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._typing import Vector
 from kernelweave.learners.base import COSTS, positive
-from kernelweave.learners.bias import hinge_loss
+from kernelweave.learners.bias import hinge_bias
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.support_vector import Loss, SupportVectorLearner
 
@@ -64,5 +64,6 @@ class Hinge(SupportVectorLearner):
 
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         C = self.C * weight
-        b, value = hinge_loss(f, y, C)
+        b = hinge_bias(f, y, C)
+        value = float(C @ np.maximum(0.0, 1.0 - y * (f + b)))
         return Loss(value, b, margin=1.0, gradient_bound=float(np.linalg.norm(C)), curvature_bound=0.0)
