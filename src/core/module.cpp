@@ -244,7 +244,7 @@ std::tuple<std::int64_t, double> smo_plus(Input<double, 2> K, Input<double, 2> G
 std::size_t project_pairs(Input<double, 2> X, Output<double, 2> M, Input<double, 2> Z, Output<double, 2> P,
                           Input<std::int64_t, 2> ends, Input<std::int64_t, 2> privileged_ends,
                           Input<double, 1> sign, Input<double, 1> goal, Input<double, 1> gamma,
-                          Input<double, 1> cap, Input<std::uint8_t, 1> told, Input<double, 1> reach,
+                          Input<double, 1> cap, Input<std::uint8_t, 1> has_privileged, Input<double, 1> reach,
                           Input<std::int64_t, 1> order, double lam, bool corrected, Output<double, 1> a,
                           Output<double, 1> b) {
     const std::size_t n = ends.shape(0);
@@ -253,7 +253,7 @@ std::size_t project_pairs(Input<double, 2> X, Output<double, 2> M, Input<double,
     require(M.shape(0) == X.shape(1) && M.shape(1) == X.shape(1) && P.shape(0) == Z.shape(1) &&
                 P.shape(1) == Z.shape(1),
             "project_pairs: a metric must be square, one row per column of its points");
-    for (const std::size_t length : {sign.shape(0), goal.shape(0), gamma.shape(0), cap.shape(0), told.shape(0),
+    for (const std::size_t length : {sign.shape(0), goal.shape(0), gamma.shape(0), cap.shape(0), has_privileged.shape(0),
                                      reach.shape(0), a.shape(0), b.shape(0)})
         require(length == n, "project_pairs: every vector must have one entry per pair");
     const auto within = [](std::int64_t index, std::size_t length) {
@@ -261,13 +261,13 @@ std::size_t project_pairs(Input<double, 2> X, Output<double, 2> M, Input<double,
     };
     for (std::size_t k = 0; k < 2 * n; ++k)
         require(within(ends.data()[k], X.shape(0)) &&
-                    (!told.data()[k / 2] || within(privileged_ends.data()[k], Z.shape(0))),
+                    (!has_privileged.data()[k / 2] || within(privileged_ends.data()[k], Z.shape(0))),
                 "project_pairs: pairs must lie within the points");
     for (std::size_t k = 0; k < order.shape(0); ++k)
         require(within(order.data()[k], n), "project_pairs: order must name pairs");
     const kw::MetricSpace space{X.shape(1), X.data(), M.data()}, privileged{Z.shape(1), Z.data(), P.data()};
     const kw::MetricPairs pairs{ends.data(),  privileged_ends.data(), sign.data(), goal.data(),
-                                gamma.data(), cap.data(),             told.data(), reach.data()};
+                                gamma.data(), cap.data(),             has_privileged.data(), reach.data()};
     nb::gil_scoped_release release;
     return kw::project_pairs(space, privileged, pairs, order.data(), order.shape(0), lam, corrected, a.data(),
                              b.data());
@@ -321,7 +321,7 @@ NB_MODULE(_core, m) {
     m.def("project_pairs", &project_pairs, nb::arg("X").noconvert(), nb::arg("M").noconvert(),
           nb::arg("Z").noconvert(), nb::arg("P").noconvert(), nb::arg("ends").noconvert(),
           nb::arg("privileged_ends").noconvert(), nb::arg("sign").noconvert(), nb::arg("goal").noconvert(), nb::arg("gamma").noconvert(),
-          nb::arg("cap").noconvert(), nb::arg("told").noconvert(), nb::arg("reach").noconvert(),
+          nb::arg("cap").noconvert(), nb::arg("has_privileged").noconvert(), nb::arg("reach").noconvert(),
           nb::arg("order").noconvert(), nb::arg("lam"), nb::arg("corrected"), nb::arg("a").noconvert(),
           nb::arg("b").noconvert());
     bind<float>(m);

@@ -171,7 +171,7 @@ std::size_t project_pairs(const MetricSpace& space, const MetricSpace& privilege
             continue;
         }
         double step = -a[c];
-        if (pairs.told[c]) {
+        if (pairs.has_privileged[c]) {
             const double s = P.measure(pairs.privileged_ends + 2 * c, pairs.reach[c]);
             if (!positive(s)) {
                 ++left_out;
@@ -190,7 +190,7 @@ std::size_t project_pairs(const MetricSpace& space, const MetricSpace& privilege
         }
         if (step != 0.0) M.update(-sign * step / (1.0 + sign * step * p));
         a[c] = std::max(a[c] + step, 0.0);
-        if (pairs.told[c]) a[c] = std::min(a[c], pairs.cap[c]);  // the sum may round beyond it
+        if (pairs.has_privileged[c]) a[c] = std::min(a[c], pairs.cap[c]);  // the sum may round beyond it
     }
     M.finish();
     P.finish();

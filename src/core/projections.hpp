@@ -20,8 +20,8 @@ struct MetricPairs {
     const double* sign;
     const double* goal;
     const double* gamma;
-    const double* cap;         // most that its multiplier may be if it is told; infinity in the hard form
-    const std::uint8_t* told;  // whether it has privileged features
+    const double* cap;         // most that its multiplier may be if it has privileged features; infinity in the hard form
+    const std::uint8_t* has_privileged;  // whether it has privileged features
     const double* reach;       // factor on its privileged difference
 };
 

@@ -120,7 +120,7 @@ std::size_t argmax(const std::vector<U>& best) {
     return static_cast<std::size_t>(std::max_element(best.begin(), best.end()) - best.begin());
 }
 
-// The gradient is a sum of products v_j K_ij: below the usual size of their rounding no violation can be told from zero.
+// The gradient is a sum of products v_j K_ij: below the usual size of their rounding no violation can be distinguished from zero.
 // `curvature` is one over the largest diagonal entry.
 double rounding(const SmoProblem& p, const double* v, double curvature) {
     double squares = 0.0;

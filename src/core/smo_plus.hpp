@@ -5,7 +5,7 @@
 //
 // Every step moves along one of the directions that keep both sums: two alphas of one class, two betas, two alphas of
 // opposite classes against a beta, or two samples whose e stays (alpha and beta exchange), which is a step of the
-// ordinary machine with C_i = alpha_i + beta_i.
+// ordinary SVM with C_i = alpha_i + beta_i.
 #pragma once
 
 #include <cstddef>

@@ -153,7 +153,7 @@ def project_pairs(
     goal: NDArray[Any],
     gamma: NDArray[Any],
     cap: NDArray[Any],
-    told: NDArray[Any],
+    has_privileged: NDArray[Any],
     reach: NDArray[Any],
     order: NDArray[Any],
     lam: float,

@@ -3,12 +3,12 @@
 import numpy as np
 
 
-def project_pairs(V, W, y, goal, gamma, cap, told, lam, order, a, b, M, P, corrected=True):
+def project_pairs(V, W, y, goal, gamma, cap, has_privileged, lam, order, a, b, M, P, corrected=True):
     """Visit the pairs with differences V and W one after the other; return new multipliers and metrics."""
     M, P, a, b = M.copy(), P.copy(), a.copy(), b.copy()
     for c in order:
         p, xi = V[c] @ M @ V[c], 1.0 / (1.0 / goal[c] + (b[c] - y[c] * a[c]) / gamma[c])
-        if told[c]:
+        if has_privileged[c]:
             s = W[c] @ P @ W[c]
             t = (gamma[c] / xi + lam / s - (lam + gamma[c]) / p) / (y[c] * (lam + gamma[c] + 1.0))
             t = np.clip(t, -a[c] if corrected else 0.0, cap[c] - a[c])

@@ -240,7 +240,7 @@ class FittedBank:
             scaling = item.scaling.fit(self._matrix(m, kernel, training))
         if scaling is not None and scaling.needs_diagonal and not kernel.knows_diagonal:
             raise ValueError(
-                f"Kernel {item.name!r} cannot be scaled by {item.scaling}: a new row of it does not tell "
+                f"Kernel {item.name!r} cannot be scaled by {item.scaling}: a new row of it does not show "
                 "k(x, x); scale the matrix beforehand, or use UnitTrace, UnitMean or Centering."
             )
         learnt = self._learnt[m] = Learnt(kernel, scaling)

@@ -207,7 +207,7 @@ class FittedPrecomputed:
             fitted = self._scaling.fit(self._matrices[m])
             if fitted.needs_diagonal:
                 raise ValueError(
-                    f"Kernel {m} cannot be scaled by {self._scaling}: its new rows do not tell k(x, x); "
+                    f"Kernel {m} cannot be scaled by {self._scaling}: its new rows do not show k(x, x); "
                     "scale the matrices beforehand, or use UnitTrace, UnitMean or Centering."
                 )
             self._learnt[m] = fitted

@@ -113,7 +113,7 @@ class RowSource(BlockSource):
             return None
         smoothness = np.array([self._bank.smoothness(m, ORDER) for m in kernels])
         with np.errstate(over="ignore"):
-            near = bool(np.isfinite(np.square(2.0 * X)).all())  # distances that overflow are judged elsewhere
+            near = bool(np.isfinite(np.square(2.0 * X)).all())  # overflow is reported elsewhere
         if not near or not np.isfinite(smoothness).all():
             return None
         grid = Grid.over(X[:, 0], float(smoothness.max()))
@@ -180,7 +180,7 @@ class RowSource(BlockSource):
         return Pairs(X[rows], X[: rows.stop])
 
     def _distances(self, pairs: Pairs, group: ExponentialGroup, rows: Span, columns: Span) -> Matrix:
-        """Return the distances of a group; where they overflowed, its kernels are judged one by one."""
+        """Return the distances of a group; where they overflowed, its kernels are checked one by one."""
         if not pairs.is_finite(group.metric):
             for m in group.arguments[0]:
                 self._bank.block(self._own[int(m)], pairs, rows, columns)

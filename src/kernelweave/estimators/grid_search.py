@@ -61,7 +61,7 @@ def parameter_axis(
 ) -> ParameterAxis:
     """Return the axis of a part: the parameter asked for, or its own, with the values given, or its own.
 
-    The part's own values run from simple to complex, which tells the direction of given ones; values of a
+    The part's own values run from simple to complex, which gives the direction of given ones; values of a
     parameter of which nothing is known count from first to last.
     """
     own = getattr(part, "tunable", None)

@@ -84,7 +84,7 @@ def path(
         A parameter of the geometry or the learner, such as "geometry__theta" or "learner__C"; "p" or "reg"
         of `FisherMKLClassifier`.
     values : sequence
-        Its values, in the order to walk them.
+        Its values, in the order of the fits.
     X_test, y_test : optional
         Samples to score every model on.
 
@@ -101,22 +101,22 @@ def path(
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> views = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
     >>> model = MKLClassifier(KernelBank.per_view(views=views), geometry=BoxSimplex(theta=1.0))
-    >>> walk = path(model, X / X.std(axis=0), y, param="geometry__theta", values=[1 / 3, 0.5, 1.0])
-    >>> walk.kernel_weights.shape
+    >>> along = path(model, X / X.std(axis=0), y, param="geometry__theta", values=[1 / 3, 0.5, 1.0])
+    >>> along.kernel_weights.shape
     (3, 3)
 
     """
     values = tuple(values)
     if not values:
-        raise ValueError("path needs at least one value to walk to; got none.")
+        raise ValueError("path needs at least one value; got none.")
     if not getattr(model, "path_params", ()):
         raise ValueError(
-            "path walks models whose fits can start from one another, such as MKLClassifier; "
+            "path is for models whose fits can start from one another, such as MKLClassifier; "
             f"{type(model).__name__} has none: fit it once per value."
         )
     if not param.startswith(model.path_params):
         raise ValueError(
-            f"path walks parameters that leave the kernels as they are; those of {type(model).__name__} "
+            f"path is for parameters that leave the kernels as they are; those of {type(model).__name__} "
             f"begin with {' or '.join(model.path_params)}; got {param!r}."
         )
     plain = {"probability": False} if hasattr(model, "probability") else {}

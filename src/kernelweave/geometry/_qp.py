@@ -188,7 +188,7 @@ def _exact_step(eta: Vector, h: Vector, H: Matrix, upper: Vector, ridge: float) 
     x = _exchange(A, b, upper, np.where(eta <= 0.0, -1, np.where(eta >= upper, 1, 0)))
     if x is not None:
         return x
-    for digits in (1e-4, 1e-12):  # a rough minimiser tells most free weights, and costs a third
+    for digits in (1e-4, 1e-12):  # a rough minimiser shows most free weights, and costs a third
         near = minimise_model(A, b, _inside(upper), upper=upper, unit_sum=True, digits=digits)
         state = np.where(near.at_zero, -1, np.where(near.at_upper, 1, 0))
         x = _exchange(A, b, upper, state) if np.any(state == 0) else None

@@ -54,7 +54,7 @@ class BlockGrams(AddingGrams):
     Parameters
     ----------
     sources : where the rows come from.
-    centre : answer as if every kernel were centred, for coefficients that sum to zero.
+    centre : act as if every kernel were centred, for coefficients that sum to zero.
     shifts : those of another stack of the same kernels, if they are known.
     """
 

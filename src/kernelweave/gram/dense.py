@@ -21,7 +21,7 @@ class DenseGrams:
     Parameters
     ----------
     matrices : symmetric matrices of one size, each in one piece.
-    centre : answer as if every kernel were centred, for coefficients that sum to zero.
+    centre : act as if every kernel were centred, for coefficients that sum to zero.
     dtype : type of the combined matrix; with float32 the stack counts as rounded.
     shifts : those of another stack of the same kernels, if they are known.
 

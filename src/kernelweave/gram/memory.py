@@ -43,9 +43,9 @@ def free_bytes() -> int:
 
 def _free_on_system() -> int:
     # What the page cache would give back counts.
-    _, _, told = _read("/proc/meminfo").partition("MemAvailable:")
-    if told:
-        return int(told.split(maxsplit=1)[0]) * 1024
+    _, _, available = _read("/proc/meminfo").partition("MemAvailable:")
+    if available:
+        return int(available.split(maxsplit=1)[0]) * 1024
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -62,7 +62,7 @@ def _free_in_container() -> int:
 
 @cache
 def _accounts() -> tuple[tuple[str, str], ...]:
-    """Where the container tells its limit and what is taken of it: not everywhere, and nowhere else later."""
+    """Return the files with the container's memory limit and use: not every system has them."""
     known = (
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),

@@ -25,7 +25,7 @@ def tolerance_of(dtype: np.dtype[np.generic]) -> float:
 def plainly_grams(matrices: Sequence[Matrix], tolerances: Sequence[float], n_threads: int = 1) -> list[bool]:
     """Tell which square matrices one fast pass finds finite, symmetric and without negative minors.
 
-    What it accepts needs no other check; what it does not accept, the checks below judge and explain.
+    What it accepts needs no other check; what it does not accept, the checks below examine and explain.
     Symmetry is tested with two random vectors: s'Kr = r'Ks up to rounding for a symmetric K only.
     """
     n = matrices[0].shape[0]

@@ -67,7 +67,7 @@ class Precomputed(Kernel):
     r"""The kernel whose input already is the kernel: a block (rows, training samples), K[i, j] = k(x_i, z_j).
 
     The block of the training samples is square and symmetric; a ``Z`` only says that the rows are new ones.
-    A new row does not tell its k(x, x), so scalings that need it cannot be used.
+    A new row does not show its k(x, x), so scalings that need it cannot be used.
 
     Notes
     -----

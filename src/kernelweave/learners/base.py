@@ -16,7 +16,7 @@ COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 class TunableLearner(Part):
     """A learner with a parameter to search; ``tunable`` is None where there is nothing to vary."""
 
-    # What y may be: "classes" (told apart by signs), "real" numbers, or "none".
+    # What y may be: "classes" (coded by signs), "real" numbers, or "none".
     learns_from: ClassVar[tuple[str, ...]] = ("classes",)
     tunable: ClassVar[str | None] = None
     tried: ClassVar[tuple[float, ...]] = ()

@@ -13,7 +13,7 @@ from kernelweave.learners.base import positive
 from kernelweave.learners.least_squares import LeastSquares
 from kernelweave.learners.ridge import Ridge
 
-# Regularisations a search tries if it is not told which; the paper's grid runs from 1e-1 to 1e-9.
+# Regularisations a search tries unless it is given others; the paper's grid runs from 1e-1 to 1e-9.
 REGULARISATIONS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 
 

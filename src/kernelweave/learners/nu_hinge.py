@@ -37,7 +37,7 @@ class NuHinge(SupportVectorLearner):
     -----
     Weighted samples count by weight: C_i = w_i / (ν Σ w). Fitted estimators divide by ρ, so that decision
     values have the margin at ±1 as in scikit-learn's NuSVC (unless ρ is not above zero, where the classes
-    cannot be told apart); the certificate speaks of the problem above.
+    cannot be separated); the certificate speaks of the problem above.
     Symbols: paper α∘y → ``coef``, ρ → ``margin``. Differs from the paper: nothing.
 
     Examples

@@ -77,9 +77,9 @@ class Ridge:
         The solution without sample i differs by the one column of the inverse that undoes its residual, so
         s_i − v_i / (inverse)_ii is exact. Absent samples get their target.
         """
-        used, told = self.used, self.S.copy()
-        told[used] -= V[used] / self.factor(K).diagonal()[:, None]
-        return told + self.centre
+        used, held_out = self.used, self.S.copy()
+        held_out[used] -= V[used] / self.factor(K).diagonal()[:, None]
+        return held_out + self.centre
 
     def errors(self, F: Matrix) -> Matrix:
         """Return S − F − bias of the samples that take part."""

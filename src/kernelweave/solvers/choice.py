@@ -1,4 +1,4 @@
-"""Which solver an estimator uses unless it is told."""
+"""Which solver an estimator uses unless it is given one."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class ColumnGeneration(Solver):
 
 
 def _evaluated(state: OuterState, eta: Vector, proof: AnyArray) -> tuple[Evaluation, Vector]:
-    """Return the point over all kernels, and the energies that tell which of them should enter."""
+    """Return the point over all kernels, and the energies that decide which of them should enter."""
     point = state.evaluate(eta)
     if state.finished or np.array_equal(proof, point.inner.coef):
         return point, point.h

@@ -34,7 +34,7 @@ class CuttingPlane(Solver):
     -----
     [Sonnenburg06] for polyhedral sets: a linear program, solved by HiGHS. [Yan09, Table I] for the l2 ball
     and any other set: the dual of the master, over mixtures π of the dual points, solved by SLSQP; the best
-    answer to the mixed energies H'π are the next weights. Any mixture proves a lower bound, however well the
+    weights for the mixed energies H'π come next. Any mixture proves a lower bound, however well the
     master was solved. The iterates of the linear master jump between corners, so it needs many inner
     solves; a round set needs a few.
     Differs from the paper: it stops on the duality gap of the best weights seen. The paper's rule leaves gaps
@@ -97,7 +97,7 @@ def _linear_master(g: Vector, H: Matrix, bounds: list[tuple[float, float]]) -> t
 
 
 def _round_master(g: Vector, H: Matrix, geometry: Geometry, before: Vector) -> tuple[Vector, Vector]:
-    """Solve the master's dual from the mixture before; return the weights that answer it, and the mixture."""
+    """Solve the master's dual from the mixture before; return the best weights for it, and the mixture."""
     scale = max(float(np.abs(g).max()), float(np.abs(H).max()), np.finfo(float).tiny)
 
     def bound(mixture: Vector) -> tuple[float, Vector]:
