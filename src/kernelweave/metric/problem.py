@@ -273,7 +273,7 @@ class LogDetProblem:
             goal=self.goal,
             gamma=self.gamma,
             cap=self.cap,
-            told=self.has_privileged.view(np.uint8),
+            has_privileged=self.has_privileged.view(np.uint8),
             reach=np.ones(self.n_pairs),  # privileged differences as they are
             order=order,
             lam=self.lam,
