@@ -194,14 +194,15 @@ def robust_primal(
         inner = p.learner.measure(scale * smallest, scale * coef, p.y, p.weight)
         return 0.5 * scale**2 * quadratic + inner.loss, inner
 
-    # By how far margins may be too small: the rounding of support vectors, and what the solver left open.
-    used = error[coef != 0.0]
-    largest = float(used.max(initial=0.0))
-    shortfall = _margin_shortfall(at(1.0)[1], smallest, p.y)
-    shares = {0.0, float(np.median(used)) if used.size else 0.0}
-    shares |= {largest + part * shortfall for part in (0.0, 0.5, 1.0)}
-    scales = [1.0 / (1.0 - share) for share in shares if share < 0.1]
-    (primal, worst), scale = min(((at(scale), scale) for scale in scales), key=lambda found: found[0][0])
+    # Larger by as much as margins may be too small: by the rounding of support vectors, and by what the
+    # solver left open besides.
+    tried = {1.0: at(1.0)}
+    rounding = float(error[coef != 0.0].max(initial=0.0))
+    for share in (rounding, rounding + _margin_shortfall(tried[1.0][1], smallest, p.y)):
+        if 0.0 < share < 0.1:
+            tried[1.0 / (1.0 - share)] = at(1.0 / (1.0 - share))
+    scale = min(tried, key=lambda scale: tried[scale][0])
+    primal, worst = tried[scale]
     inner = p.learner.measure(scale * f, scale * coef, p.y, p.weight)
     # The intercept is that of the worst case: the best one for f may do worse on the kernels as given.
     return replace(inner, intercept=worst.intercept, margin=worst.margin, scale=worst.scale), primal
