@@ -1,6 +1,8 @@
 // Instruction sets are chosen when the module is loaded, so one build serves every processor of an architecture.
 #pragma once
 
+// A loop is written once, as a template that is inlined, and named once per type by a function with this attribute:
+// dot and dot_row, gains and gains_row.
 // Naming architecture levels there needs GCC 12, choosing at load time needs glibc; elsewhere one version is built.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(KERNELWEAVE_SANITIZE) && __GNUC__ >= 12

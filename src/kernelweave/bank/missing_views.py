@@ -156,28 +156,32 @@ class KernelsWithMissingViews:
 
         A row without the view is that of the mean of the samples that have it.
         """
-        columns = np.arange(self.n_samples) if columns is None else columns
         wanted = list(self._wanted(X, which))
-        if not all(seen.all() for *_, seen in wanted):
-            self.available_in(X)  # says if a sample has no view at all
-        for group, mine, seen in wanted:
-            place = np.full(self.n_samples, -1)
-            place[group.places] = np.arange(group.places.size)
-            inside = np.flatnonzero(place[columns] >= 0)
-            rows = np.flatnonzero(seen)
-            if rows.size == 0:
-                yield from ((int(group.kernels[k]), self._absent(group, k, seen.size, columns)) for k in mine)
-                continue
-            read = group.fitted.cross(group.reader.take(X, rows), mine, place[columns[inside]])
-            for k, K in read:
-                if rows.size == seen.size and inside.size == columns.size:
-                    yield int(group.kernels[k]), K
-                    continue
-                full = np.zeros((seen.size, columns.size))
-                if rows.size < seen.size:
-                    full[~seen] = self._absent(group, k, 1, columns)
-                full[np.ix_(rows, inside)] = K
-                yield int(group.kernels[k]), full
+        if self._complete is not None and all(present.all() for *_, present in wanted):
+            yield from self._complete.cross(X, which, columns)
+            return
+        self.available_in(X)  # says if a sample has no view at all
+        samples = np.arange(self.n_samples) if columns is None else columns
+        for group, own, present in wanted:
+            yield from self._scattered(group, own, X, present, samples)
+
+    def _scattered(
+        self, group: ViewGroup, own: Indices, X: Any, present: AnyArray, samples: Indices
+    ) -> Iterator[tuple[int, Matrix]]:
+        """Yield the kernels ``own`` of a group against these samples, where rows of X or samples lack them."""
+        position = np.full(self.n_samples, -1)  # of every training sample within the group
+        position[group.places] = np.arange(group.places.size)
+        inside, rows = np.flatnonzero(position[samples] >= 0), np.flatnonzero(present)
+        blocks: dict[int, Matrix] = {}
+        if rows.size:
+            blocks = dict(group.fitted.cross(group.reader.take(X, rows), own, position[samples[inside]]))
+        for k in own:
+            full = np.zeros((present.size, samples.size))
+            if rows.size < present.size:
+                full[~present] = self._absent(group, k, 1, samples)
+            if rows.size:
+                full[np.ix_(rows, inside)] = blocks[int(k)]
+            yield int(group.kernels[k]), full
 
     def between(self, X: Any, Z: Any, which: Indices | None = None) -> Iterator[tuple[int, Matrix]]:
         """Yield (m, kernel m between the rows of X and those of Z), both sets of new samples."""

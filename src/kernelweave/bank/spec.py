@@ -128,9 +128,10 @@ def _label(entry: Entry) -> str:
 
 def _distinct(wanted: list[Block | PairwiseBlock]) -> tuple[list[Block | PairwiseBlock], list[int]]:
     """Return each block once, under a label of its own, and the place of every wanted block among them."""
-    places: dict[Any, int] = {}
-    positions = [places.setdefault(block.key, len(places)) for block in wanted]
-    first = {position: block for block, position in reversed(list(zip(wanted, positions, strict=True)))}
-    blocks = [first[position] for position in range(len(places))]
-    labels = unique(block.label for block in blocks)
-    return [replace(block, label=label) for block, label in zip(blocks, labels, strict=True)], positions
+    blocks: dict[Any, Block | PairwiseBlock] = {}
+    for block in wanted:
+        blocks.setdefault(block.key, block)
+    position_of = {key: position for position, key in enumerate(blocks)}
+    labels = unique(block.label for block in blocks.values())
+    labelled = [replace(block, label=label) for block, label in zip(blocks.values(), labels, strict=True)]
+    return labelled, [position_of[block.key] for block in wanted]

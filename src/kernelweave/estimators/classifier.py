@@ -61,7 +61,8 @@ class MKLClassifier(KernelClassifier, MKLModel):
     ----------
     kernel_weights_ : array of shape (M,), or (classes, M) with weights per class
     kernel_names_ : tuple of str
-    dual_coef_, support_, intercept_ : coefficients α∘y of the support vectors, one row per binary problem
+    dual_coef_, support_, intercept_ : coefficients α∘y of the support vectors, one row per binary problem. If
+        kernels were stored in float32 they may exceed C a little: see `kernelweave.solvers.certify`
     certificate_ : Certificate with ``upper``, ``lower``, ``gap``, ``relative_gap``; summed over the classes
     certificates_ : list of Certificate, one per problem solved
     duality_gap_, objective_ : the relative gap and the upper bound of ``certificate_``
@@ -145,9 +146,9 @@ class MKLClassifier(KernelClassifier, MKLModel):
         check_choice("multiclass", self.multiclass, self.multiclass_choices)
 
     def _encode_targets(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, AnyArray]:
-        self.classes_, index = encode_labels(y, n_samples)
-        weight = sample_weights(sample_weight, self.class_weight, self.classes_, index)
-        return signs(index, self.classes_.size), weight, self.classes_
+        classes, index = encode_labels(y, n_samples)
+        weight = sample_weights(sample_weight, self.class_weight, classes, index)
+        return signs(index, classes.size), weight, classes
 
     def _problems(self, data: TrainingData) -> dict[str, AnyArray]:
         if data.Y.shape[1] == 1 or self.multiclass != "per_class":

@@ -69,7 +69,7 @@ class MKLModel(KernelEstimator):
         task = self._build_grams(data)
         results = self._solve(task)
         self._set_fitted(task, results)
-        warn_if_open([r.result for r in results], self._solver(len(task.kernels)).tol or self.tol)
+        warn_if_open([r.result for r in results], self._solver(len(task.kernels)).gap_tol)
         return self
 
     # -- the steps
@@ -87,7 +87,8 @@ class MKLModel(KernelEstimator):
         X = check_input(self, X, reset=True)
         bank = as_bank(self.part("bank"))
         kernels = fit_with_missing_views(bank, X) if self.accepts_missing_views else bank.fit(X)
-        return TrainingData(kernels, *self._encode_targets(y, sample_weight, kernels.n_samples))
+        Y, weight, classes = self._encode_targets(y, sample_weight, kernels.n_samples)
+        return TrainingData(kernels, Y, weight, classes)
 
     def _check_parts(self, data: TrainingData) -> None:
         """Check learner and geometry against the targets and the number of kernels."""
@@ -145,8 +146,7 @@ class MKLModel(KernelEstimator):
         """Return the result, the kernels it belongs to, and what else was learnt, here nothing."""
         solver = self._solver(len(task.kernels))
         if start is not None:
-            learner = with_inner_tol(problem.learner, self.tol if solver.tol is None else solver.tol)
-            problem = replace(problem, learner=learner)
+            problem = replace(problem, learner=with_inner_tol(problem.learner, solver.gap_tol))
         elif self._uses_subsample:
             try:
                 start = subsample_warm_start(problem, solver, raising_when_stopped(stop, None))
@@ -179,6 +179,7 @@ class MKLModel(KernelEstimator):
     def _decision_unit(task: FitTask, results: Sequence[FitResult]) -> Vector:
         """Return the size of decision values that is reported as 1, one entry per column of coefficients."""
         inner = [r.result.inner for r in results]
+        # The ν forms learn the margin, and some learners report in other units; elsewhere both are 1.
         margin = np.concatenate([np.atleast_1d(one.margin) for one in inner])
         scale = np.concatenate([np.broadcast_to(one.scale, one.margin.shape).ravel() for one in inner])
         # A margin of nothing but rounding is no unit to measure decision values in.
@@ -196,7 +197,7 @@ class MKLModel(KernelEstimator):
 
     def _problems(self, data: TrainingData) -> dict[str, AnyArray]:
         """Return one target per problem, by its name; several columns in one target share their weights."""
-        return {"weights": data.Y if data.Y.shape[1] > 1 else data.Y[:, 0]}
+        return {"weights": data.Y if data.Y.shape[1] > 1 else data.Y[:, 0]}  # the title of its progress bar
 
     @property
     def _learner(self) -> Any:

@@ -98,8 +98,7 @@ def solve_and_certify(
     Where rounding keeps the gap open, the solver goes on in float64 from where it stands. Returns the result
     and the kernels it belongs to.
     """
-    tol = solver.tol
-    assert tol is not None
+    tol = solver.gap_tol
     grams, start = task.grams, None if start is None else _feasible(start, problem.geometry)
     if not grams.is_rounded:
         return solver.run(problem, start, progress), grams
@@ -107,13 +106,15 @@ def solve_and_certify(
     rough = replace(solver, tol=max(tol - 2e-5, 0.5 * tol))
     result = certify(problem, rough.run(problem, start, progress), task.exact_grams, tol)
     capped = result.stopped == "max_iter" and solver.max_iter is not None
-    exact = None if capped or result.stopped in ("converged", "interrupted") else task.float64_grams()
-    if exact is None:
+    done = capped or result.stopped in ("converged", "interrupted")
+    float64_grams = None if done else task.float64_grams()
+    if float64_grams is None:
         return result, grams
     left = None if solver.max_iter is None else max(1, solver.max_iter - result.n_iter)
     warm = WarmStart(result.eta, result.inner.coef)
-    again = replace(solver, max_iter=left).run(replace(problem, grams=exact), warm, progress)
-    return replace(result.followed_by(again), evaluation=None), exact
+    on_float64 = replace(problem, grams=float64_grams)
+    later = replace(solver, max_iter=left).run(on_float64, warm, progress)
+    return replace(result.followed_by(later), evaluation=None), float64_grams
 
 
 def _feasible(start: WarmStart, geometry: Geometry) -> WarmStart:

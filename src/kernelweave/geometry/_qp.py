@@ -4,7 +4,7 @@ Newton's method in the kernel weights minimises, over the set of a geometry, the
 
     r(x) - <h, x - eta> + (x - eta)'H(x - eta) / 2.
 
-Three methods do that. `minimise_model` hands every set with a smooth description to the interior point, which
+Three methods do that. `interior_point_minimiser` hands every set with a smooth description to the interior point, which
 needs ten to thirty linear systems however collinear the kernels are. `capped_simplex_step` is exact on the
 simplex and its capped relatives: it solves for the free weights alone, and takes the interior point only
 where the weights it starts from do not lead to the free ones. `proximal_steps` needs nothing but the proximal
@@ -55,7 +55,7 @@ class ModelMinimiser(NamedTuple):
     at_upper: NDArray[np.bool_]
 
 
-def minimise_model(
+def interior_point_minimiser(
     H: Matrix,
     b: Vector,
     start: Vector,
@@ -182,14 +182,15 @@ def _exact_step(eta: Vector, h: Vector, H: Matrix, upper: Vector, ridge: float) 
     n = len(h)
     curvature = np.diagonal(H)
     # Kernels without curvature get some too; in a linear model any will do that is too small to matter.
-    curvature = np.maximum(curvature, 1e-8 * curvature.max() or float(np.abs(h).max()) or 1.0)
+    least = 1e-8 * float(curvature.max()) or float(np.abs(h).max()) or 1.0
+    curvature = np.maximum(curvature, least)
     A, b = H.copy(), h + H @ eta + 1e-11 * curvature * eta
     A[np.diag_indices(n)] += 1e-11 * curvature + ridge
     x = _exchange(A, b, upper, np.where(eta <= 0.0, -1, np.where(eta >= upper, 1, 0)))
     if x is not None:
         return x
     for digits in (1e-4, 1e-12):  # a rough minimiser shows most free weights, and costs a third
-        near = minimise_model(A, b, _inside(upper), upper=upper, unit_sum=True, digits=digits)
+        near = interior_point_minimiser(A, b, _inside(upper), upper=upper, unit_sum=True, digits=digits)
         state = np.where(near.at_zero, -1, np.where(near.at_upper, 1, 0))
         x = _exchange(A, b, upper, state) if np.any(state == 0) else None
         if x is not None:
@@ -226,6 +227,7 @@ def _exchange(A: Matrix, b: Vector, upper: Vector, state: NDArray[np.int_]) -> V
         factor, failed = dpotrf(A[np.ix_(free, free)], lower=1) if free.size else (None, True)
         if failed:
             return None
+        # ``level`` is the multiplier of sum x = 1: free weights have slopes of zero above it.
         per_level = dpotrs(factor, np.ones(free.size), lower=1)[0]
         surplus, level = b - A @ x, 0.0
         for _refinement in range(2):  # A may be close to singular
@@ -257,7 +259,7 @@ class Proximable(Protocol):
     def prox(self, z: Vector, step: float) -> Vector: ...
 
 
-def minimises_model(geometry: Proximable, x: Vector, eta: Vector, h: Vector, H: Matrix) -> bool:
+def is_model_minimiser(geometry: Proximable, x: Vector, eta: Vector, h: Vector, H: Matrix) -> bool:
     """Return whether x is the model's minimiser, up to rounding."""
     return _excess_gap(geometry, x, eta, h, H) <= 0.0
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._part import Part
 from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry._qp import minimises_model, proximal_steps
+from kernelweave.geometry._qp import is_model_minimiser, proximal_steps
 
 # Weights this far outside the set still count as inside: room for the rounding of M additions.
 FEASIBILITY_SLACK = 1e-9
@@ -69,7 +69,7 @@ class Geometry(Part, ABC):
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         """Return argmin of r(x) - <h, x - eta> + (x - eta)'H(x - eta) / 2 over the set."""
-        return eta.copy() if minimises_model(self, eta, eta, h, H) else self._minimise_model(eta, h, H)
+        return eta.copy() if is_model_minimiser(self, eta, eta, h, H) else self._minimise_model(eta, h, H)
 
     def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         """Return the minimiser of a model that eta does not minimise; for sets with a shorter way."""

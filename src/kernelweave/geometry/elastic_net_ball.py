@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry._projections import capped_maximizer, capped_projection_at_most, capped_reweight
-from kernelweave.geometry._qp import Description, minimise_model
+from kernelweave.geometry._qp import Description, interior_point_minimiser
 from kernelweave.geometry._roots import increasing_root, two_power_root
 from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry, is_nonnegative
 from kernelweave.geometry.lp_ball import LpBall
@@ -118,7 +118,7 @@ class ElasticNetBall(Geometry):
         if self.v in (0.0, 1.0):
             return LpBall(2.0 - self.v).model_step(eta, h, H)
         inside = 0.9 * self.start(len(h))
-        found = minimise_model(H, h + H @ eta, inside, self._describe, n_constraints=1)
+        found = interior_point_minimiser(H, h + H @ eta, inside, self._describe, n_constraints=1)
         x = np.where(found.at_zero, 0.0, found.x)
         return x if self._level(x) <= 1.0 else self._retract(x)
 

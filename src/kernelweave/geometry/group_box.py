@@ -13,7 +13,7 @@ from kernelweave.geometry._projections import (
     capped_projection_at_most,
     capped_reweight_at_most,
 )
-from kernelweave.geometry._qp import Description, capped_simplex_step_at_most, minimise_model
+from kernelweave.geometry._qp import Description, capped_simplex_step_at_most, interior_point_minimiser
 from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry, even_to_one, is_nonnegative
 
 
@@ -157,7 +157,7 @@ def _minimise_on_groups(H: Matrix, b: Vector, index: Indices, theta: float) -> V
     e = np.full(n_groups, 0.8 * min(theta, 1.0 / n_groups))
     x = 0.9 * (e / np.sqrt(np.bincount(index)))[index]
     upper = np.append(np.full(n, np.inf), np.full(n_groups, theta if theta < 1.0 else np.inf))
-    found = minimise_model(
+    found = interior_point_minimiser(
         lifted,
         np.append(b, np.zeros(n_groups)),
         np.append(x, e),

@@ -13,7 +13,7 @@ from kernelweave.geometry._projections import (
     capped_reweight,
     shrink,
 )
-from kernelweave.geometry._qp import Description, capped_simplex_step_at_most, minimise_model
+from kernelweave.geometry._qp import Description, capped_simplex_step_at_most, interior_point_minimiser
 from kernelweave.geometry._roots import increasing_root
 from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry, is_nonnegative
 
@@ -127,7 +127,7 @@ class LpBall(Geometry):
         H, b = H[np.ix_(counts, counts)], (h + H @ eta)[counts]
         # The cap of 1 follows from the norm; it keeps high powers from overflowing on the way.
         inside = 0.9 * self.start(len(b))
-        found = minimise_model(H, b, inside, self._describe, n_constraints=1, upper=1.0)
+        found = interior_point_minimiser(H, b, inside, self._describe, n_constraints=1, upper=1.0)
         # Weights of kernels with some energy are small but never zero: e_m ~ x_m^(p-1).
         nothing = found.at_zero & (b - H @ found.x <= 0.0)
         x[counts] = np.where(nothing, 0.0, found.x / max(_norm(found.x, self.p), 1.0))

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry._projections import power_maximizer, power_prox, power_reweight
-from kernelweave.geometry._qp import Description, minimise_model
+from kernelweave.geometry._qp import Description, interior_point_minimiser
 from kernelweave.geometry.simplex import PenalisedSimplex
 
 
@@ -61,7 +61,7 @@ class PowerSimplex(PenalisedSimplex):
         return power_reweight(norms, self.kappa, self.p)
 
     def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
-        found = minimise_model(H, h + H @ eta, self.start(len(h)), self._describe, unit_sum=True)
+        found = interior_point_minimiser(H, h + H @ eta, self.start(len(h)), self._describe, unit_sum=True)
         return np.asarray(found.x / found.x.sum())
 
     def _describe(self, x: Vector, _multipliers: Vector) -> Description:

@@ -1,4 +1,4 @@
-"""Gram matrices as packed lower triangles in float32 or float64, doubly centred where that is harmless."""
+"""Gram matrices as packed lower triangles in float32 or float64, centred where that changes nothing."""
 
 from __future__ import annotations
 

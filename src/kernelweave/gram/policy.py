@@ -95,19 +95,19 @@ def build_gram_stack(kernels: TrainingKernels, policy: StoragePolicy) -> GramSta
         dtype = "float64"
     if unpacked_bytes(n, M, np.dtype(dtype).itemsize) > limit:
         raise MemoryError(_refusal(n, M, dtype, limit))
-    fits = packed_bytes(n, M, np.dtype(dtype).itemsize) <= limit
+    packing_fits = packed_bytes(n, M, np.dtype(dtype).itemsize) <= limit
     if given is not None:
-        stays = dtype == "float64" or policy.working_set or (n >= 1000 and not policy.several_problems)
         stack = DenseGrams(given, dtype=dtype, **how)
-        return stack if stays or not fits else stack.packed(dtype)
+        packing_pays = dtype == "float32" and (n < 1000 or policy.several_problems)
+        return stack.packed(dtype) if packing_pays and packing_fits and not policy.working_set else stack
     sources = kernels.sources()
     if policy.working_set:
         return BlockGrams(sources, M, n, dtype=_working_dtype(n, M, dtype, limit), **how)
-    if dtype == "float32" and policy.dtype == "auto" and not (policy.several_problems and fits):
+    if dtype == "float32" and policy.dtype == "auto" and not (policy.several_problems and packing_fits):
         sources, bases = _split(sources, n, limit - unpacked_bytes(n, M, 4), policy.n_threads)
         if bases:
             return _with_bases(sources, bases, n, M, limit, how)
-    if fits:
+    if packing_fits:
         return PackedGrams.from_blocks(sources, M, n, dtype=dtype, **how)
     return BlockGrams(sources, M, n, dtype=dtype, **how)
 
@@ -115,6 +115,7 @@ def build_gram_stack(kernels: TrainingKernels, policy: StoragePolicy) -> GramSta
 def exact_gram_stack(kernels: TrainingKernels, like: GramStack) -> GramStack:
     """Return the kernels as they were given, without rounding, centred as another stack of them is."""
     given = kernels.given_matrices()
+    # Shifts of zero centre nothing, so this serves stacks that are not centred too.
     how: dict[str, Any] = {"centre": True, "n_threads": like.n_threads, "shifts": like.shifts}
     if given is not None:
         return DenseGrams(given, **how)

@@ -82,11 +82,10 @@ class InnerSolution:
     @property
     def hessian_support(self) -> AnyArray:
         """Entries of products with the coefficients that `curvature` and energies read."""
-        seen = np.asarray(self.coef != 0.0)
-        columns = seen.reshape(seen.shape[0], -1)
+        needed = (self.coef != 0.0).reshape(self.coef.shape[0], -1)
         for c, (program, v) in enumerate(self.parts):
-            columns[program.free(v), c] = True
-        return seen
+            needed[program.free(v), c] = True
+        return np.asarray(needed.reshape(self.coef.shape))
 
     def curvature(self, K: AnyArray, matvecs: Matrix, n_threads: int = 1) -> Matrix:
         """Return the Hessian of the optimal value in the weights, given K_m v on the `hessian_support`.

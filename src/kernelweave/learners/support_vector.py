@@ -15,11 +15,6 @@ from kernelweave.learners.program import DualProgram
 from kernelweave.learners.protocol import Learner
 from kernelweave.learners.solution import InnerSolution
 
-# Each round asks SMO for a smaller violation until the gap, which is what counts, is small enough: by as much
-# as the gap is too large, if it shrinks in proportion, and by no more and no less than this.
-NEARLY, TIGHTEN = 0.4, (0.1, 0.4)
-ROUNDS = 15
-
 
 @dataclass(frozen=True)
 class Loss:
@@ -77,14 +72,15 @@ class SupportVectorLearner(TunableLearner, ABC):
         program = self.program(y, weight)
         v = program.feasible(warm)
         tol = tol if self.tol is None else positive("tol", self.tol)
-        violation = tol * self.unit(K, y)
+        smo_tol = tol * self.unit(K, y)  # the violation of optimality that SMO may leave
         f: Vector | None = None
-        for _ in range(ROUNDS):
-            v, f, left = program.descend(K, v, violation, f)
+        for _ in range(15):  # SMO bounds violations of optimality; what counts here is the gap
+            v, f, violation = program.descend(K, v, smo_tol, f)
             inner = _solution(program, self.loss(f, y, weight), v, f)
-            if inner.relative_gap <= tol or left > violation:  # or it has no more digits to give
+            if inner.relative_gap <= tol or violation > smo_tol:  # or SMO has no more digits to give
                 break
-            violation *= float(np.clip(NEARLY * tol / inner.relative_gap, *TIGHTEN))
+            # The gap shrinks about in proportion to what SMO leaves.
+            smo_tol *= float(np.clip(0.4 * tol / inner.relative_gap, 0.1, 0.4))
         return inner
 
     def measure(

@@ -32,6 +32,11 @@ class Solver(Part, ABC):
     tol: float | None = None
     max_iter: int | None = None
 
+    @property
+    def gap_tol(self) -> float:
+        """The relative gap to stop at: ``tol``, or 1e-4."""
+        return 1e-4 if self.tol is None else self.tol
+
     @abstractmethod
     def iterate(self, state: OuterState, eta: Vector) -> str | None:
         """Move from eta until the state is finished; return why it stopped if it gave up earlier."""
@@ -55,9 +60,8 @@ class Solver(Part, ABC):
     ) -> Result:
         """Solve a problem from a warm start, or the geometry's own; Ctrl-C keeps the best so far."""
         require(self, problem.geometry)
-        tol = 1e-4 if self.tol is None else self.tol
         max_iter = self.default_max_iter if self.max_iter is None else self.max_iter
-        state = OuterState(problem, tol, max_iter, progress, self.uses_curvature, start)
+        state = OuterState(problem, self.gap_tol, max_iter, progress, self.uses_curvature, start)
         eta = problem.geometry.start(problem.grams.n_kernels) if start is None else start.eta
         try:
             stopped = self.iterate(state, eta)

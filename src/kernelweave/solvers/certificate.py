@@ -130,6 +130,10 @@ def certify(problem: Problem, result: Result, exact: Callable[[], GramStack], to
     The bounds of the stored kernels are widened by what rounding can have done to them. Where that leaves
     the relative gap above ``tol``, the bounds are drawn again from ``exact()``, the kernels as given; no
     problem is solved again. The certificate replaces that of the last record in the history.
+
+    The solution returned is the one whose value the upper bound is: its coefficients may be a multiple
+    slightly above 1 of those found, and so exceed C, and its intercept is the best one in the worst case
+    (`robust_primal`).
     """
     lower = _lower_bound(problem, problem.grams, result.proof, remeasure=result.proof.is_mixture)
     inner, upper = _upper_bound(problem, problem.grams, result)

@@ -51,58 +51,87 @@ class Newton(Solver):
 
     uses_curvature: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 200
-    # Failed steps, or inner solves that keep 90 % of their gap, before another way is tried.
-    patience: ClassVar[int] = 3
 
     def iterate(self, state: OuterState, eta: Vector) -> str | None:
-        geometry = state.problem.geometry
-        point = state.evaluate(eta)
-        damping, stride, failures, idle, escapes = 0.0, 1.0, 0, 0, 0
-        try_rational: bool | None = None
+        point, trust = state.evaluate(eta), _Trust()
         while not state.finished:
-            # 1. Where the inner gap is what keeps the whole gap open, solve the learner more exactly.
             if _inner_gap_dominates(state, point):
-                before = point.inner.gap
-                point = state.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
-                idle = idle + 1 if point.inner.gap > 0.9 * before else 0
-                if idle == self.patience:  # the learner has no more digits to give at these weights
-                    point, idle, escapes = _closed_form_step(state, point), 0, escapes + 1
-                    if escapes > self.patience:
-                        return "stalled"
-                continue
-            # 2. Step to the minimiser of the rational model if that is a descent; else minimise the
-            # parabola, and search along the way to its minimiser.
-            H = _hessian(state, point, damping)
-            if try_rational is None:
-                try_rational = _steepness(H, point) >= 1.5
-            reached, length, rejected = None, 1.0, False
-            if try_rational and not damping:
-                reached, _ = _line_search(state, point, _rational_step(point, H, geometry), 1.0, shortest=1.0)
-                rejected = reached is None
-            if reached is None:
-                target = geometry.model_step(point.eta, point.h, H)
-                reached, length = _line_search(state, point, target, stride)
-                try_rational = not rejected or (length == 1.0 and _was_short(point, reached))
-            if reached is not None:
-                damping = 0.0 if length == 1.0 else damping
-                stride = min(1.0, 4.0 * length)
-                point = reached
-                continue
-            # 3. No descent: the model is wrong here. Take a first-order step, and trust the model less.
-            failures += 1
-            if failures == self.patience and isinstance(geometry, Polyhedral):
-                # At a kink the coefficients are not unique and no Hessian leads on: their mixtures do.
-                return CuttingPlane().iterate(state, state.best.eta if state.best else point.eta)
-            point = _closed_form_step(state, point)
-            damping = max(4.0 * damping, 1e-3)
-            if damping > 1e9:
+                point = _solve_tighter(state, point, trust)
+            else:
+                reached = _model_step(state, point, trust)
+                if reached is None and trust.failures == 3 and isinstance(state.problem.geometry, Polyhedral):
+                    # At a kink the coefficients are not unique and no Hessian leads on: their mixtures do.
+                    return CuttingPlane().iterate(state, state.best.eta if state.best else point.eta)
+                point = _closed_form_step(state, point) if reached is None else reached
+            if trust.is_lost:
                 return "stalled"
         return None
+
+
+@dataclass
+class _Trust:
+    """What earlier steps have shown of the models.
+
+    ``damping`` is a ridge on the Hessian, relative to its mean diagonal, after steps without descent;
+    ``stride`` the share of a parabola's step to try first; ``rational`` whether to try the rational model
+    (None: not decided yet). The others count steps without descent, tighter inner solves without effect, and
+    how often those ended in a first-order step.
+    """
+
+    damping: float = 0.0
+    stride: float = 1.0
+    rational: bool | None = None
+    failures: int = 0
+    idle_solves: int = 0
+    escapes: int = 0
+
+    @property
+    def is_lost(self) -> bool:
+        return self.damping > 1e9 or self.escapes > 3
 
 
 def _inner_gap_dominates(state: OuterState, point: Evaluation) -> bool:
     weights_gap = fenchel_young_gap(state.problem.geometry, point.eta, point.h)
     return point.inner.gap > weights_gap and point.inner.relative_gap > 0.1 * state.tol
+
+
+def _solve_tighter(state: OuterState, point: Evaluation, trust: _Trust) -> Evaluation:
+    """Solve the learner more exactly at the same weights; leave them where it has no more digits to give."""
+    before = point.inner.gap
+    point = state.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
+    trust.idle_solves = trust.idle_solves + 1 if point.inner.gap > 0.9 * before else 0
+    if trust.idle_solves < 3:
+        return point
+    trust.idle_solves, trust.escapes = 0, trust.escapes + 1
+    return _closed_form_step(state, point)
+
+
+def _model_step(state: OuterState, point: Evaluation, trust: _Trust) -> Evaluation | None:
+    """Step to the minimiser of a model if the objective falls there; None where it does not.
+
+    The rational model is tried first. Where it is rejected the parabola takes this step, and the rational
+    model rests until the parabola's whole step turns out to have been too short.
+    """
+    geometry, H = state.problem.geometry, _hessian(state, point, trust.damping)
+    if trust.rational is None:
+        trust.rational = _steepness(H, point) >= 1.5
+    rejected = False
+    if trust.rational and not trust.damping:
+        reached, _ = _line_search(state, point, _rational_step(point, H, geometry), 1.0, shortest=1.0)
+        if reached is not None:
+            trust.stride = 1.0
+            return reached
+        rejected = True
+    target = geometry.model_step(point.eta, point.h, H)
+    reached, length = _line_search(state, point, target, trust.stride)
+    trust.rational = not rejected or (length == 1.0 and _was_short(point, reached))
+    if reached is None:
+        trust.failures += 1
+        trust.damping = max(4.0 * trust.damping, 1e-3)
+        return None
+    trust.damping = 0.0 if length == 1.0 else trust.damping
+    trust.stride = min(1.0, 4.0 * length)
+    return reached
 
 
 def _hessian(state: OuterState, point: Evaluation, damping: float) -> Matrix:
@@ -127,13 +156,13 @@ def _rational_step(point: Evaluation, H: Matrix, geometry: Geometry) -> Vector:
     otherwise. Its minimiser gives u, and is sought again until u settles.
     """
     eta, h = point.eta, point.h
-    floor = np.maximum(h, max(1e-12 * float(h.max()), np.finfo(float).tiny))
+    positive_h = np.maximum(h, max(1e-12 * float(h.max()), np.finfo(float).tiny))
     # At first as if the energy of the best weights for h came down to that of the present ones.
-    u = np.full_like(h, max(geometry.conjugate(h) / float(eta @ floor), 1.0) ** 0.5 - 1.0)
+    u = np.full_like(h, max(geometry.conjugate(h) / float(eta @ positive_h), 1.0) ** 0.5 - 1.0)
     x = geometry.model_step(eta, h, _chord_curvature(H, u))
     # Where the minimiser has a closed form of active sets, more rounds cost little.
     for _ in range(8 if isinstance(geometry, Polyhedral) else 3):
-        known, u = u, np.maximum(0.5 * (H @ (x - eta)) / floor, -0.5)  # energies grow fourfold at most
+        known, u = u, np.maximum(0.5 * (H @ (x - eta)) / positive_h, -0.5)  # energies grow fourfold at most
         if float(np.abs(u - known).max()) <= 0.05:
             break
         chord = _chord_curvature(H, u)
@@ -145,6 +174,7 @@ def _rational_step(point: Evaluation, H: Matrix, geometry: Geometry) -> Vector:
 
 
 def _chord_curvature(H: Matrix, u: Vector) -> Matrix:
+    """Return S H S with S² = (1 + u/2) / (1 + u)²: the mean curvature of the model on the way to u."""
     S = np.sqrt(1.0 + 0.5 * u) / (1.0 + u)
     return np.asarray(S[:, None] * H * S)
 
