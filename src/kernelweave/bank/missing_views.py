@@ -168,7 +168,7 @@ class KernelsWithMissingViews:
     def _scattered(
         self, group: ViewGroup, own: Indices, X: Any, present: AnyArray, samples: Indices
     ) -> Iterator[tuple[int, Matrix]]:
-        """Yield the kernels ``own`` of a group against these samples, where rows of X or samples lack them."""
+        """Yield the kernels ``own`` of a group where rows of X, or some of these samples, lack them."""
         position = np.full(self.n_samples, -1)  # of every training sample within the group
         position[group.places] = np.arange(group.places.size)
         inside, rows = np.flatnonzero(position[samples] >= 0), np.flatnonzero(present)

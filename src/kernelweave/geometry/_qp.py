@@ -4,8 +4,8 @@ Newton's method in the kernel weights minimises, over the set of a geometry, the
 
     r(x) - <h, x - eta> + (x - eta)'H(x - eta) / 2.
 
-Three methods do that. `interior_point_minimiser` hands every set with a smooth description to the interior point, which
-needs ten to thirty linear systems however collinear the kernels are. `capped_simplex_step` is exact on the
+Three methods do that. `interior_point_minimiser` serves every set with a smooth description, with ten to
+thirty linear systems however collinear the kernels are. `capped_simplex_step` is exact on the
 simplex and its capped relatives: it solves for the free weights alone, and takes the interior point only
 where the weights it starts from do not lead to the free ones. `proximal_steps` needs nothing but the proximal
 map, and serves all other sets.
