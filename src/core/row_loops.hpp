@@ -48,12 +48,6 @@ inline double dot(const T* row, const T* next, const double* v, std::size_t leng
     return dot(row, next, v, length);
 }
 
-// The same for a row that is in the cache already.
-template <class T>
-inline double dot_row(const T* row, const double* v, std::size_t length) {
-    return dot_row(row, row, v, length);
-}
-
 // One read of the row serves both triangles: returns row . v and adds scale * row to out.
 template <class T>
 inline double dot_and_add(const T* row, const T* next, const double* v, double scale,

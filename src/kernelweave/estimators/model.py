@@ -211,11 +211,11 @@ class MKLModel(KernelEstimator):
         """Return the weight set of one problem."""
         return self._geometry
 
-    def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:  # noqa: ARG002
+    def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:
         """Return what decides how the kernels are held for this many targets and candidate models."""
         return StoragePolicy(
             centre=self._learner.has_bias,
-            tol=self.tol,
+            tol=min(self.tol, self._solver(len(data.kernels)).gap_tol),
             dtype=getattr(self, "dtype", "auto"),
             memory_limit=self.memory_limit,
             n_threads=effective_n_jobs(self.n_jobs) if n_targets == 1 else 1,  # classes run side by side

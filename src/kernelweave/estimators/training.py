@@ -113,7 +113,12 @@ def solve_and_certify(
     left = None if solver.max_iter is None else max(1, solver.max_iter - result.n_iter)
     warm = WarmStart(result.eta, result.inner.coef)
     on_float64 = replace(problem, grams=float64_grams)
-    later = replace(solver, max_iter=left).run(on_float64, warm, progress)
+    try:
+        later = replace(solver, max_iter=left).run(on_float64, warm, progress)
+    except KeyboardInterrupt:  # before the first solve was done: there is a certified result already
+        return replace(result, stopped="interrupted"), grams
+    if later.certificate.relative_gap > result.certificate.relative_gap:
+        return replace(result, stopped=later.stopped), grams
     return replace(result.followed_by(later), evaluation=None), float64_grams
 
 

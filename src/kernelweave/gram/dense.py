@@ -78,7 +78,8 @@ class DenseGrams:
     @property
     def errors(self) -> Vector:
         # Entries are summed as they are, before centring: where they have a large part in common, and samples
-        # come class by class, partial sums outgrow the whole, and rounding with them.
+        # come class by class, partial sums grow to n/2 times an entry before they cancel. Rounding grows with
+        # them: n/64 times the usual √n is beyond that from the allowance of six standard deviations on.
         return np.asarray(max(1.0, self.n_samples / 64) * arithmetic_errors(self.sizes, self.n_samples))
 
     @property

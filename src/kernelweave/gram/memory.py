@@ -7,7 +7,7 @@ from functools import cache
 
 # Of what the system says is free; the rest is for everybody else.
 SHARE_OF_FREE = 0.8
-SINGLE, DOUBLE = 4, 8
+FLOAT32_BYTES, FLOAT64_BYTES = 4, 8
 # Blocks of rows that the threads make and keep for a moment.
 ROWS = 32 << 20
 # The kernels of a subsample take no more than this.
@@ -27,8 +27,8 @@ def unpacked_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     That is the combined matrix, the rows being made, per kernel its shift and the images of a few vectors for
     every thread, and the kernels of the subsample that a start is looked for on.
     """
-    per_kernel = 8 * n_samples * DOUBLE
-    subsample = min(SUBSAMPLE, _triangles(max(n_samples // 8, 300), n_kernels) * DOUBLE)
+    per_kernel = 8 * n_samples * FLOAT64_BYTES
+    subsample = min(SUBSAMPLE, _triangles(max(n_samples // 8, 300), n_kernels) * FLOAT64_BYTES)
     return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + (subsample if n_samples >= 1000 else 0)
 
 

@@ -117,10 +117,10 @@ class PackedGrams:
         if not self.is_rounded:
             return np.tensordot(eta, self.matvecs(coef), axes=1), np.zeros(coef.shape)
         V = np.ascontiguousarray(_columns(coef).T)
-        product, sizes = np.empty(V.shape), np.empty(V.shape)
-        _core.matvec_and_size(self.packed, np.ascontiguousarray(eta), V, product, sizes, self.n_threads)
-        product, sizes = product.T.reshape(coef.shape), sizes.T.reshape(coef.shape)
-        return product, matvec_rounding(sizes, eta, coef)
+        product, abs_product = np.empty(V.shape), np.empty(V.shape)
+        _core.matvec_and_size(self.packed, np.ascontiguousarray(eta), V, product, abs_product, self.n_threads)
+        product, abs_product = product.T.reshape(coef.shape), abs_product.T.reshape(coef.shape)
+        return product, matvec_rounding(abs_product, eta, coef)
 
     def energy_errors(self, coef: AnyArray) -> Vector:
         return energy_rounding(self.roots, coef) if self.is_rounded else np.zeros(self.n_kernels)

@@ -17,12 +17,12 @@ def arithmetic_errors(sizes: Vector, n_samples: int) -> Vector:
     return np.asarray(DOUBLE * np.sqrt(n_samples) * sizes)
 
 
-def matvec_rounding(sizes: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
-    r"""Bound what rounding entries to float32 changes in K(eta) V, given sizes = Σ eta_m |K_m| |V| as stored.
+def matvec_rounding(abs_product: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
+    r"""Bound what rounding entries to float32 changes in K(eta) V, given Σ eta_m |K_m| |V| as stored.
 
     Entry (i, j) moves by at most u |K_ij| before rounding, which is u / (1 - u) |K_ij| after it.
     """
-    return np.asarray(SINGLE / (1.0 - SINGLE) * sizes + SMALLEST * eta.sum() * np.abs(coef).sum(axis=0))
+    return np.asarray(SINGLE / (1.0 - SINGLE) * abs_product + SMALLEST * eta.sum() * np.abs(coef).sum(axis=0))
 
 
 def energy_rounding(roots: Matrix, coef: AnyArray) -> Vector:

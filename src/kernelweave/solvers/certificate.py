@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Certificate:
-    """lower ≤ optimum ≤ upper.
+    """lower ≤ optimum ≤ upper, for kernels without negative eigenvalues.
 
     Examples
     --------
@@ -46,6 +46,16 @@ class Certificate:
 
     upper: float
     lower: float
+
+    @classmethod
+    def enclosing(cls, upper: float, lower: float) -> Self:
+        """Return the certificate of two bounds, which may pass each other in their last digits.
+
+        Bounds that cross by more prove that a premise fails, as for a kernel with negative eigenvalues: then
+        nothing is known from below.
+        """
+        crossed = lower - upper > 1e-7 * max(abs(upper), abs(lower))
+        return cls(upper, -np.inf if crossed else min(lower, upper))
 
     @classmethod
     def total(cls, certificates: Sequence[Certificate]) -> Self:
@@ -142,7 +152,7 @@ def certify(problem: Problem, result: Result, exact: Callable[[], GramStack], to
         inner, upper = _upper_bound(problem, grams, result)
         if not _is_closed(upper, lower, tol):
             lower = max(lower, _lower_bound(problem, grams, result.proof, remeasure=True))
-    certificate = Certificate(upper, min(lower, upper))
+    certificate = Certificate.enclosing(upper, lower)
     stopped = result.stopped
     if certificate.relative_gap <= tol:
         stopped = "converged"
@@ -153,19 +163,19 @@ def certify(problem: Problem, result: Result, exact: Callable[[], GramStack], to
 
 
 def _is_closed(upper: float, lower: float, tol: float) -> bool:
-    return Certificate(upper, min(lower, upper)).relative_gap <= tol
+    return Certificate.enclosing(upper, lower).relative_gap <= tol
 
 
 def _lower_bound(problem: Problem, grams: GramStack, point: DualPoint, *, remeasure: bool) -> float:
     """Return g − Ω*(h) with energies as large as those of the kernels as given may be."""
-    errors, h = grams.energy_errors(point.coef), point.h
-    if not np.isfinite(errors).all():
+    storage_errors, h = grams.energy_errors(point.coef), point.h
+    if not np.isfinite(storage_errors).all():
         return -np.inf
     if remeasure:
         weightless = np.zeros_like(point.coef)  # g needs no decision values
         inner = problem.learner.measure(weightless, point.coef, problem.y, problem.weight)
         h = grams.energies(point.coef) + inner.energy_allowance(grams.errors)
-    return float(point.g - problem.geometry.conjugate(h + errors))
+    return float(point.g - problem.geometry.conjugate(h + storage_errors))
 
 
 def _upper_bound(problem: Problem, grams: GramStack, result: Result) -> tuple[InnerSolution, float]:

@@ -208,7 +208,10 @@ def _line_search(
 
 
 def _closed_form_step(state: OuterState, point: Evaluation) -> Evaluation:
-    """Take the step of `BlockDescent`, which never raises the objective, from slightly mixed weights."""
+    """Take the step of `BlockDescent` from weights slightly mixed with the best ones for the energies.
+
+    Mixing lets kernels in again that are at zero, where the closed form would leave them.
+    """
     geometry = state.problem.geometry
     mixed = 0.99 * point.eta + 0.01 * geometry.maximizer(point.h)
     return state.evaluate(geometry.reweight(block_norms(mixed, point.h)))

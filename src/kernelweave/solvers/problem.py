@@ -70,6 +70,8 @@ class Result:
 
     ``proof`` is the dual point whose value is the certificate's lower bound: a mixture of those of all
     evaluations, each of which has a record in ``history``. ``evaluation`` is the one at the best weights.
+    ``stopped`` is "converged", "max_iter", "stalled" (no descent was found), "rounding" (what is left of the
+    gap is rounding) or "interrupted".
     """
 
     eta: Vector
@@ -161,8 +163,7 @@ class OuterState:
     @property
     def certificate(self) -> Certificate:
         assert self.best is not None
-        # Where the bounds meet up to the last digit they may pass each other by it.
-        return Certificate(self.best.upper, min(self._lower.value, self.best.upper))
+        return Certificate.enclosing(self.best.upper, self._lower.value)
 
     @property
     def finished(self) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices
-from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.base import Geometry
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import Problem, Progress, WarmStart
@@ -38,7 +37,7 @@ def subsample_warm_start(
         part = replace(p, grams=p.grams.sample(rows), y=y, weight=own)
         # The optimum of a subsample is not that of all samples: a rough solution is as good a start.
         found = replace(solver, tol=max(solver.tol or 0.0, 3e-2)).run(part, progress=progress)
-    except (ValueError, IndefiniteKernelError, np.linalg.LinAlgError):
+    except ValueError:  # indefinite and singular kernels among them
         return None
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
@@ -49,7 +48,7 @@ def subsample_size(n_samples: int, n_kernels: int) -> int:
     """Return how many samples to look for a start among; 0 where that does not pay.
 
     It pays from a thousand samples on, where one pass over all kernels costs more than solving a subsample:
-    a quarter of the samples, at most a thousand, and as many as fit into 128 MB in float64.
+    a quarter of the samples, at most a thousand, and as many as fit into 128 MB as packed triangles of doubles.
     """
     if n_samples < 1000:
         return 0

@@ -16,7 +16,7 @@ from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.blockwise import AddingGrams
 from kernelweave.gram.lowrank.grid import Knots
-from kernelweave.gram.memory import SINGLE
+from kernelweave.gram.memory import FLOAT32_BYTES
 from kernelweave.gram.source import BlockSource, reference_samples
 from kernelweave.gram.storage import Storage, counted
 
@@ -51,7 +51,7 @@ class Basis:
     @property
     def n_bytes(self) -> int:
         """What its weights take, those of its knots, and in each pass the factor of a sum of its kernels."""
-        own = int(self.W.nbytes + self.cores.nbytes) + 2 * SINGLE * int(self.W.size)
+        own = int(self.W.nbytes + self.cores.nbytes) + 2 * FLOAT32_BYTES * int(self.W.size)
         return own + (0 if self.knots is None else self.knots.grid.n_bytes)
 
     @property
