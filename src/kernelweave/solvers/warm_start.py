@@ -48,7 +48,7 @@ def subsample_size(n_samples: int, n_kernels: int) -> int:
     """Return how many samples to look for a start among; 0 where that does not pay.
 
     It pays from a thousand samples on, where one pass over all kernels costs more than solving a subsample:
-    a quarter of the samples, at most a thousand, and as many as fit into 128 MB as packed triangles of doubles.
+    a quarter of the samples, at most a thousand, and as many as fit into 128 MB of packed triangles.
     """
     if n_samples < 1000:
         return 0

@@ -75,7 +75,7 @@ class Grid:
 
     @cached_property
     def gain(self) -> float:
-        """The largest Σ_a |P_ia|: how much larger than at the knots a function may seem, the Lebesgue constant."""
+        """The largest Σ_a |P_ia|: the Lebesgue constant, by which errors at the knots may grow."""
         return max([1.0, *(panel.gain for panel in self._panels)])
 
     def spread(self, at_knots: Matrix) -> Matrix:
