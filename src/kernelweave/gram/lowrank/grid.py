@@ -44,7 +44,7 @@ class Grid:
 
     @classmethod
     def over(cls, x: Vector, bend: float) -> Grid:
-        """Return a grid for functions that bend as `Kernel.bend` says, at most."""
+        """Return a grid for functions that bend as `Kernel.smoothness` says, at most."""
         values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
         order = np.argsort(inverse.ravel(), kind="stable")
         before = np.concatenate([[0], np.cumsum(counts)])
@@ -170,7 +170,7 @@ class Knots:
 
     A smooth kernel is interpolated in one of its arguments and then in the other, so products cost what the
     knots cost, whatever the number of samples. ``source`` makes T_m; its kernels are counted from 0.
-    ``bends`` has one number per kernel, see `Kernel.bend`.
+    ``bends`` has one number per kernel, see `Kernel.smoothness`.
     """
 
     grid: Grid
