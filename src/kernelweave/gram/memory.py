@@ -28,7 +28,7 @@ def unpacked_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     every thread, and the kernels of the subsample that a start is looked for on.
     """
     per_kernel = 8 * n_samples * FLOAT64_BYTES
-    subsample = min(SUBSAMPLE, _triangles(max(n_samples // 8, 300), n_kernels) * FLOAT64_BYTES)
+    subsample = min(SUBSAMPLE, _triangles(min(n_samples // 4, 1000), n_kernels) * FLOAT64_BYTES)
     return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + (subsample if n_samples >= 1000 else 0)
 
 
