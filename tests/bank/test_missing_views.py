@@ -101,6 +101,10 @@ def test_where_training_samples_have_all_views_missing_ones_of_new_samples_are_m
     for m, K in fitted.cross(new):
         expected = grams[m][:3] if m < 2 else np.tile(grams[m].mean(axis=0), (3, 1))
         np.testing.assert_allclose(K, expected, atol=1e-14)
+    some = Views({"a": A[:2], "b": np.where([[True], [False]], np.nan, B[:2])})
+    for m, K in fitted.cross(some, columns=np.array([5, 0])):
+        expected = grams[m][:2] if m < 2 else np.array([grams[m].mean(axis=0), grams[m][1]])
+        np.testing.assert_allclose(K, expected[:, [5, 0]], atol=1e-14)
     with pytest.raises(ValueError, match="known only if training samples had some too"):
         list(fitted.between(new, new))
 

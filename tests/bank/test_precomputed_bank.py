@@ -11,6 +11,7 @@ from tests.reference.conic import conic_optimum
 
 from kernelweave import FisherMKLClassifier, MKLClassifier, MKLRegressor, OneClassMKL, path
 from kernelweave.bank import PrecomputedBank, Views
+from kernelweave.bank import precomputed as module
 from kernelweave.geometry import LpBall, Simplex
 from kernelweave.gram.memory import unpacked_bytes
 from kernelweave.kernels import Centering, UnitDiagonal, UnitTrace
@@ -204,6 +205,20 @@ def test_large_matrices_are_checked_when_they_are_first_read_whoever_reads(read,
     for _ in range(2):  # also if asked again
         with pytest.raises(ValueError, match=message):
             READS[read](fitted)
+
+
+def test_matrices_are_checked_once(monkeypatch):
+    calls, original = [], module.plainly_grams
+
+    def counted(matrices, *how):
+        calls.append(len(matrices))
+        return original(matrices, *how)
+
+    monkeypatch.setattr(module, "plainly_grams", counted)
+    fitted = PrecomputedBank().fit(KS)
+    for read in READS.values():
+        read(fitted)
+    assert calls == [3]
 
 
 def test_checked_matrices_are_the_users_own_unless_rounding_was_evened_out():

@@ -143,7 +143,9 @@ def test_a_sample_is_a_stack_of_its_own(rng, matrices, name):
 @pytest.mark.parametrize("name", [name for name in STACKS if name != "plain"])
 @pytest.mark.parametrize("which", [[3], [4, 0, 2], [0, 1, 2, 3, 4]])
 def test_a_subset_is_the_stack_of_these_kernels_in_this_order(rng, matrices, name, which):
-    part = STACKS[name](matrices).subset(np.array(which))
+    stack = STACKS[name](matrices)
+    part = stack.subset(np.array(which))
+    np.testing.assert_allclose(part.shifts, stack.shifts[which], atol=1e-12)
     v, eta, some = summing_to_zero(rng, N), rng.random(len(which)), [matrices[m] for m in which]
     expected = np.tensordot(eta, some, axes=1) @ v
     np.testing.assert_allclose(part.combine(eta) @ v + part.offset(eta, v), expected, **tolerance(name))
@@ -218,6 +220,14 @@ def test_centring_is_about_the_mean_of_a_few_samples_however_kernels_are_held(ma
         centred = K - shift[:, None] - shift
         assert np.linalg.eigvalsh(centred)[0] >= -1e-12 * np.trace(K)
         assert np.trace(centred) < np.trace(K)
+
+
+def test_energies_are_those_of_the_centred_matrices_for_any_coefficients(rng, matrices):
+    stack, V = dense(matrices, centre=True), rng.normal(size=(N, 2))
+    centred = [K - shift[:, None] - shift for K, shift in zip(matrices, stack.shifts, strict=True)]
+    expected = [0.5 * np.vdot(V, K @ V) for K in centred]
+    for one in (stack, stack.packed("float64")):
+        np.testing.assert_allclose(one.energies(V), expected, atol=1e-9)
 
 
 def test_centring_saves_the_energies_of_wide_gaussians_in_float32(rng):
