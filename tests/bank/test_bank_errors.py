@@ -157,7 +157,7 @@ def test_a_scaling_that_needs_the_diagonal_cannot_be_used_on_a_precomputed_view(
         Views({"k": X @ X.T})
     )
     with pytest.raises(
-        ValueError, match=r"'k·precomputed' cannot be scaled by Chain.*does not tell k\(x, x\)"
+        ValueError, match=r"'k·precomputed' cannot be scaled by Chain.*does not show k\(x, x\)"
     ):
         list(fitted.grams())
 

@@ -7,10 +7,15 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from tests.reference.conic import conic_optimum
 
+from kernelweave import FisherMKLClassifier, MKLClassifier, MKLRegressor, OneClassMKL, path
 from kernelweave.bank import PrecomputedBank, Views
 from kernelweave.bank import precomputed as module
+from kernelweave.geometry import LpBall, Simplex
+from kernelweave.gram.memory import unpacked_bytes
 from kernelweave.kernels import Centering, UnitDiagonal, UnitTrace
+from kernelweave.learners import Hinge
 
 rng = np.random.default_rng(0)
 FEATURES = [rng.normal(size=(18, d)) for d in (2, 3, 30)]
@@ -165,9 +170,74 @@ def test_matrices_that_are_no_kernels_are_refused_by_number(given, message):
         PrecomputedBank().fit(given)
 
 
-def test_the_eigenvalue_proof_is_left_out_when_it_would_be_expensive(monkeypatch):
-    monkeypatch.setattr(module, "PROOF_BUDGET", 0.0)
-    assert len(PrecomputedBank().fit([three_by_three_without_bad_minors()])) == 1
+LARGE = 1200  # beyond what all eigenvalues are checked for, and matrices are checked when first read
+
+
+def test_eigenvalues_are_left_out_where_they_would_be_expensive():
+    K = np.eye(LARGE)
+    K[:3, :3] = three_by_three_without_bad_minors()
+    assert len(PrecomputedBank().fit([K])) == 1
+    assert PrecomputedBank().fit([K]).given_matrices()[0] is K
+
+
+READS = {
+    "given_matrices": lambda fitted: fitted.given_matrices(2),
+    "grams": lambda fitted: next(fitted.grams()),
+    "sources": lambda fitted: fitted.sources(),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ((3, 1130), 0.5, r"Kernel 1 is not symmetric: entry \[3, 1130\] is 0.5 and \[1130, 3\] is 0"),
+        ((1130, 3), np.nan, r"Kernel 1 contains nan at \[1130, 3\]"),
+        ((3, 1130), np.inf, r"Kernel 1 contains inf at \[3, 1130\]"),
+        ((7, 7), -1.0, r"Kernel 1 is indefinite: entry \[7, 7\] is -1 < 0"),
+        (([3, 30], [30, 3]), 1e3, r"Kernel 1 is indefinite: \|K\[3, 30\]\| = 1000 is larger than .* = 1"),
+    ],
+)
+def test_large_matrices_are_checked_when_they_are_first_read_whoever_reads(read, place, value, message):
+    bad = np.eye(LARGE)
+    bad[place] = value
+    fitted = PrecomputedBank().fit([np.eye(LARGE), bad])
+    for _ in range(2):  # also if asked again
+        with pytest.raises(ValueError, match=message):
+            READS[read](fitted)
+
+
+def test_matrices_are_checked_once(monkeypatch):
+    calls, original = [], module.plainly_grams
+
+    def counted(matrices, *how):
+        calls.append(len(matrices))
+        return original(matrices, *how)
+
+    monkeypatch.setattr(module, "plainly_grams", counted)
+    fitted = PrecomputedBank().fit(KS)
+    for read in READS.values():
+        read(fitted)
+    assert calls == [3]
+
+
+def test_checked_matrices_are_the_users_own_unless_rounding_was_evened_out():
+    upset = KS[1].copy()
+    upset[2, 5] += 1e-11
+    one, other = PrecomputedBank().fit([KS[0], upset]).given_matrices()
+    assert np.shares_memory(one, KS[0])
+    np.testing.assert_array_equal(other, (upset + upset.T) / 2.0)
+    assert upset[2, 5] != upset[5, 2]
+
+
+def test_matrices_that_are_scaled_or_not_in_one_piece_are_read_in_blocks():
+    assert PrecomputedBank(scaling=UnitTrace()).fit(KS).given_matrices() is None
+    assert PrecomputedBank().fit(np.dstack(KS)).given_matrices() is None
+
+
+def test_a_bank_for_prediction_has_no_training_matrices():
+    with pytest.raises(IndexError, match="no training matrices"):
+        PrecomputedBank().fit(KS).for_prediction().sources()
 
 
 @pytest.mark.parametrize(
@@ -224,3 +294,90 @@ def test_an_asymmetry_whose_rows_add_up_to_nothing_is_found(n):
     K[(i + 1) % n, i] -= 0.5
     with pytest.raises(ValueError, match="not symmetric"):
         list(PrecomputedBank().fit([K]).grams())
+
+
+N = 40
+# Held by reference, packed, and by reference with a rounded sum: packing does not fit.
+STORAGES = {
+    "as given": {},
+    "packed": {"dtype": "float32"},
+    "rounded sum": {"dtype": "float32", "memory_limit": unpacked_bytes(N, 6, 4)},
+}
+
+
+@pytest.fixture
+def problem():
+    own = np.random.default_rng(7)
+    return [A @ A.T for A in own.normal(size=(6, N, 8))], np.where(np.arange(N) % 3, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_fits_enclose_the_conic_optimum_and_leave_the_matrices_as_they_are(problem, storage, C):
+    matrices, y = problem
+    before = [K.copy() for K in matrices]
+    model = MKLClassifier("precomputed", learner=Hinge(C=C), geometry=LpBall(2.0), tol=1e-3, n_jobs=2)
+    model.set_params(**STORAGES[storage]).fit(matrices, y)
+    optimum = conic_optimum(matrices, y, ("hinge", C), ("lp", 2.0)).value
+    assert model.certificate_.lower <= optimum * (1 + 1e-7)
+    assert optimum <= model.certificate_.upper * (1 + 1e-7)
+    assert model.certificate_.relative_gap <= 1e-3
+    assert ("as given" in model.storage_.how) == (storage != "packed")
+    assert (model.storage_.error > 0.0) == (storage != "as given")
+    for K, then in zip(matrices, before, strict=True):
+        np.testing.assert_array_equal(K, then)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(("geometry", "same"), [(LpBall(2.0), ("lp", 2.0)), (Simplex(), ("simplex",))])
+def test_rounding_of_both_triangles_is_evened_out_before_a_fit(problem, storage, geometry, same):
+    matrices, y = problem
+    off = 1.0 + 1e-9 * np.random.default_rng(8).normal(size=(N, N))
+    upset = [K * off for K in matrices]
+    model = MKLClassifier("precomputed", geometry=geometry, tol=1e-4, **STORAGES[storage]).fit(upset, y)
+    optimum = conic_optimum([(K + K.T) / 2.0 for K in upset], y, ("hinge", 1.0), same).value
+    assert model.certificate_.lower <= optimum * (1 + 1e-7)
+    assert optimum <= model.certificate_.upper * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ((3, 30), 0.5, r"Kernel 4 is not symmetric: entry \[3, 30\]"),
+        ((0, 39), 1e-3, r"Kernel 4 is not symmetric: entry \[0, 39\]"),
+        ((3, 30), np.nan, r"Kernel 4 contains nan at \[3, 30\]"),
+        ((38, 39), -np.inf, r"Kernel 4 contains -inf at \[38, 39\]"),
+        (np.tril_indices(N, -1), 0.0, "Kernel 4 is not symmetric"),
+    ],
+)
+def test_every_model_says_what_is_wrong_with_a_matrix(problem, storage, place, value, message):
+    matrices, y = problem
+    bad, how = [*matrices[:4], matrices[4].copy(), matrices[5]], {"tol": 1e-3, **STORAGES[storage]}
+    bad[4][place] = value
+    shared = MKLClassifier("precomputed", multiclass="shared", n_jobs=2, **how)
+    fits = [
+        lambda: MKLClassifier("precomputed", geometry=LpBall(2.0), n_jobs=2, **how).fit(bad, y),
+        lambda: MKLClassifier("precomputed", n_jobs=2, **how).fit(bad, np.arange(N) % 3),
+        lambda: shared.fit(bad, np.arange(N) % 3),
+        lambda: MKLRegressor("precomputed", **how).fit(bad, y),
+        lambda: OneClassMKL("precomputed", **how).fit(bad),
+        lambda: FisherMKLClassifier("precomputed", tol=1e-3).fit(bad, y),
+        lambda: path(MKLClassifier("precomputed", **how), bad, y, param="learner__C", values=[0.1, 1.0]),
+    ]
+    for fit in fits:
+        with pytest.raises(ValueError, match=message):
+            fit()
+    assert not hasattr(shared, "kernel_weights_")
+
+
+@pytest.mark.parametrize(("n", "n_kernels", "tol"), [(1000, 3, 1e-2), (520, 75, 1e-3)])
+@pytest.mark.parametrize("place", [(9, 3), (1, 1), (0, 9), (519, 0), (3, 500)])
+@pytest.mark.parametrize("what", [np.nan, np.inf])
+def test_what_is_no_number_is_named_by_fits_of_many_samples_or_kernels(n, n_kernels, tol, place, what):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    K = X @ X.T
+    Ks = [K] * (n_kernels - 1) + [K.copy()]
+    Ks[-1][place] = Ks[-1][place[::-1]] = what
+    with pytest.raises(ValueError, match=rf"Kernel {n_kernels - 1} contains (nan|inf)"):
+        MKLClassifier("precomputed", geometry=Simplex(), tol=tol).fit(Ks, np.arange(n) % 2)

@@ -78,10 +78,10 @@ def test_products_with_some_kernels_leave_the_others_alone(which):
     out = np.zeros((len(grams), 2, 37))
     for source in fitted.sources():
         for start in range(0, 37, 10):
-            source.add_images(slice(start, min(start + 10, 37)), V, out, which)
-    for m, (K, image) in enumerate(zip(grams, out, strict=True)):
+            source.add_matvecs(slice(start, min(start + 10, 37)), V, out, which)
+    for m, (K, product) in enumerate(zip(grams, out, strict=True)):
         expected = V @ K if which is None or m in which else np.zeros((2, 37))
-        np.testing.assert_allclose(image, expected, atol=1e-10)
+        np.testing.assert_allclose(product, expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", SCALINGS)
@@ -125,3 +125,43 @@ def test_given_matrices_are_sources_too(name, layout):
     bank = PrecomputedBank(scaling=SCALINGS[name])
     for K, whole in zip(assembled(bank.fit(given), 8), bank.fit(given).grams(), strict=True):
         np.testing.assert_allclose(K, whole, rtol=1e-12)
+
+
+def test_sources_under_other_numbers_say_the_same():
+    X = RNG.normal(size=(40, 3))
+    kernels = [Gaussian(width=1.0), Laplacian(), Gaussian(width=3.0), Polynomial(degree=2)]
+    bank = KernelBank(
+        [Entry(kernel, columns=[j]) for j in range(2) for kernel in kernels], scaling=UnitTrace()
+    )
+    fitted = bank.fit(X)
+    grams = list(fitted.grams())
+    places = {6: 0, 4: 1, 5: 3}
+    source = fitted.sources()[1].renumbered(places)
+    assert sorted(source.kernels) == [0, 1, 3]
+    back = {place: m for m, place in places.items()}
+    rows = slice(10, 30)
+    for place, K in source.block(rows, slice(0, 30)):
+        np.testing.assert_allclose(K, grams[back[place]][rows, :30], rtol=1e-12)
+    for place, diagonal in source.diagonals():
+        np.testing.assert_allclose(diagonal, np.diagonal(grams[back[place]]))
+    V, out = RNG.normal(size=(2, 40)), np.zeros((4, 2, 40))
+    for block in (slice(0, 25), slice(25, 40)):
+        source.add_matvecs(block, V, out)
+    for place, m in back.items():
+        np.testing.assert_allclose(out[place], V @ grams[m], atol=1e-13)
+    assert not out[2].any()
+
+
+@pytest.mark.parametrize("smooth", [True, False])
+def test_weighted_sums_of_blocks(smooth):
+    X = np.abs(RNG.normal(size=(40, 2)))
+    kernels = [Gaussian(width=1.0), Polynomial(degree=2), Gaussian(width=0.2), Linear()]
+    fitted = KernelBank(kernels, scaling=None if smooth else Centering()).fit(X)
+    grams, (source, *others) = list(fitted.grams()), fitted.sources()
+    weights = np.array([0.3, 2.0, 0.0, 1.5])
+    rows, columns = np.array([3, 7, 30]), np.array([0, 1, 39, 7])
+    out = np.ones((3, 4))
+    for one in (source, *others):
+        one.add_weighted_sum(rows, columns, weights, out)
+    expected = 1.0 + sum(w * K[np.ix_(rows, columns)] for w, K in zip(weights, grams, strict=True))
+    np.testing.assert_allclose(out, expected, rtol=1e-12)

@@ -39,12 +39,12 @@ def test_rows_longer_than_an_accumulator_are_combined_whole(rng):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 9, 65])
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_reach_weighs_the_coefficients_of_every_kernel(rng, n, dtype, n_threads):
+def test_products_weigh_the_coefficients_for_every_kernel(rng, n, dtype, n_threads):
     packed, local, V = stack(rng, 3, n, dtype), rng.random((3, n)), rng.normal(size=(n, 2))
     local[:, ::3] = 0.0
     out = np.full((3, n, 2), np.nan)
-    _core.reach_local(packed, V, local, out, n_threads)
-    np.testing.assert_allclose(out, loops.reach_local(packed, V, local), rtol=1e-10, atol=1e-10)
+    _core.column_weighted_matvecs(packed, V, local, out, n_threads)
+    np.testing.assert_allclose(out, loops.column_weighted_matvecs(packed, V, local), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_combining_refuses_shapes_that_do_not_fit(eta, local, out):
     ("V", "local", "out"),
     [((5, 1), (3, 4), (3, 4, 1)), ((4, 1), (2, 4), (3, 4, 1)), ((4, 1), (3, 4), (3, 4, 2))],
 )
-def test_reach_refuses_shapes_that_do_not_fit(V, local, out):
-    with pytest.raises(ValueError, match=r"reach_local|local"):
-        _core.reach_local(np.zeros((3, 10)), np.zeros(V), np.zeros(local), np.zeros(out))
+def test_products_refuse_shapes_that_do_not_fit(V, local, out):
+    with pytest.raises(ValueError, match=r"column_weighted_matvecs|local"):
+        _core.column_weighted_matvecs(np.zeros((3, 10)), np.zeros(V), np.zeros(local), np.zeros(out))

@@ -29,7 +29,7 @@ def test_ascend_visits_as_its_twin_does(rng, p, weighted):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_images_and_energies_follow_the_coefficients(rng, dtype):
+def test_products_and_energies_follow_the_coefficients(rng, dtype):
     Ks, y = pnorm.pnorm_problem(1, n=30)
     K, A, G, s = state(Ks, np.zeros((30, 3)), dtype)
     for _ in range(5):

@@ -23,19 +23,19 @@ def test_families_of_exponentials_are_packed_and_applied_without_being_written_d
     D = ((X[:, None] - X[None]) ** 2).sum(axis=2)
     rates, factors, shifts = np.array([0.3, 2.0]), np.array([1.0, 0.5]), rng.normal(size=(3, n))
     V = rng.normal(size=(2, n))
-    packed, images = np.zeros((3, n * (n + 1) // 2), dtype=dtype), np.zeros((3, 2, n))
+    packed, products = np.zeros((3, n * (n + 1) // 2), dtype=dtype), np.zeros((3, 2, n))
     for start in range(0, n, 25):
         stop = min(start + 25, n)
         block = np.ascontiguousarray(D[start:stop, :stop])
         _core.exp_pack(block, start, kernels, rates, factors, shifts, packed)
-        _core.exp_images(block, start, kernels, rates, factors, V, images)
+        _core.exp_add_matvecs(block, start, kernels, rates, factors, V, products)
     for m, rate, factor in zip(kernels.astype(int), rates, factors, strict=True):
         K = factor * np.exp(-rate * D)
         expected = (K - shifts[m][:, None] - shifts[m])[np.tril_indices(n)]
         np.testing.assert_allclose(packed[m], expected, atol=1e-6 if dtype == np.float32 else 1e-14)
-        np.testing.assert_allclose(images[m], V @ K, atol=1e-12)
+        np.testing.assert_allclose(products[m], V @ K, atol=1e-12)
     assert not packed[1].any()
-    assert not images[1].any()
+    assert not products[1].any()
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 37), (40, 600)])

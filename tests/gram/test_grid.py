@@ -1,9 +1,24 @@
-"""Smooth functions at many points, told by few: interpolation and what it may miss."""
+"""Smooth functions and kernels of one variable by interpolation between knots, and what it may miss."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from kernelweave.gram.grid import LENGTH, ORDER, Grid
+from kernelweave import KernelBank
+from kernelweave.gram.lowrank.grid import LENGTH, ORDER, Grid, Knots
+from kernelweave.kernels import (
+    Centering,
+    Gaussian,
+    InverseSquareDistance,
+    Laplacian,
+    Linear,
+    Polynomial,
+    UnitDiagonal,
+    UnitMean,
+    UnitTrace,
+)
 
 RNG = np.random.default_rng(11)
 N = 700
@@ -108,3 +123,96 @@ def test_panels_are_as_long_as_the_last_digit_allows():
     logs = np.log(np.arange(1, ORDER + 1, dtype=np.longdouble)).sum() / 2
     missed = np.log(np.longdouble(2 * 1.0865)) + ORDER * np.log(np.longdouble(LENGTH) / 4) - logs
     assert float(missed) == pytest.approx(-53 * np.log(2.0), rel=1e-9)
+
+
+N_PAIRED = 500
+PAIRED = {
+    "normal": RNG.normal(size=N_PAIRED),
+    "heavy tails": np.append(RNG.normal(size=N_PAIRED - 20), RNG.standard_cauchy(size=20)),
+    "one far outlier": np.append(RNG.normal(size=N_PAIRED - 1), 1e6),
+    "far from zero": 1e4 + RNG.normal(size=N_PAIRED),
+    "whole numbers": RNG.integers(0, 90, size=N_PAIRED).astype(float),
+    "two values": RNG.integers(0, 2, size=N_PAIRED).astype(float),
+    "constant": np.full(N_PAIRED, 3.5),
+    "zero": np.zeros(N_PAIRED),
+}
+WIDTHS = [0.5, 1.0, 8.0, 1e4]
+KERNELS = [*[Gaussian(width=w) for w in WIDTHS], *[Polynomial(degree=d) for d in (1, 2, 3)], Linear()]
+
+
+def plain(x):
+    """The kernels written out, in longdouble."""
+    x = x.astype(np.longdouble)
+    apart, product = x[:, None] - x, x[:, None] * x
+    bells = [np.exp(-(apart**2) / (2 * np.longdouble(w) ** 2)) for w in WIDTHS]
+    return [*bells, *[(product + 1) ** d for d in (1, 2, 3)], product]
+
+
+@pytest.mark.parametrize("scaling", [None, UnitTrace()])
+@pytest.mark.parametrize("name", PAIRED)
+def test_products_are_those_of_all_pairs_to_what_is_said(name, scaling):
+    x = PAIRED[name]
+    fitted = KernelBank(KERNELS, scaling=scaling).fit(x[:, None])
+    (source,) = fitted.sources()
+    knots = source.knots()
+    V = RNG.normal(size=(N_PAIRED, 3)) * np.array([1.0, 100.0, 1e-3])
+    V -= V.mean(axis=0)
+    products = knots.products(V)
+    energies = knots.energies(V, products)
+    for m, K in enumerate(plain(x)):
+        trace = np.trace(K)
+        K = K / trace if scaling is not None and trace > 0 else K
+        size = float(np.diagonal(K).max())
+        (error,) = knots.errors(np.full(len(KERNELS), size))[[m]]
+        assert error <= 1e-11 * size
+        missed = np.abs(knots.grid.spread(products[m]) - K @ V)
+        assert (missed <= error * np.abs(V).sum(axis=0)).all()
+        energy = 0.5 * np.sum(V * (K @ V))
+        assert abs(energies[m] - energy) <= 0.5 * error * np.sum(np.abs(V).sum(axis=0) ** 2)
+
+
+def test_what_panels_that_are_too_long_miss_is_part_of_the_error():
+    points = 3.0 * PAIRED["normal"]
+    fitted = KernelBank([Gaussian(width=1.0)]).fit(points[:, None])
+    fitted.sources()  # which learns what is open in the kernels
+    bend = fitted.smoothness(0, ORDER)
+    grid = Grid.over(points, bend / 2.0)  # laid for a bell twice as wide
+    at_knots = KernelBank([Gaussian(width=1.0)]).fit(grid.knots[:, None]).sources()[0]
+    knots = Knots(grid, at_knots, np.array([bend]))
+    (error,), v = knots.errors(np.ones(1)), RNG.normal(size=(N_PAIRED, 1))
+    missed = np.abs(grid.spread(knots.products(v)[0]) - next(iter(fitted.grams())) @ v).max()
+    rounded = knots.errors(np.zeros(1)) + replace(knots, bends=np.zeros(1)).errors(np.ones(1))
+    assert missed <= error * np.abs(v).sum()
+    assert missed > 10.0 * rounded[0] * np.abs(v).sum()
+
+
+@pytest.mark.parametrize(
+    ("bank", "table"),
+    [
+        (KernelBank([Gaussian(width=1.0)]), RNG.normal(size=(N_PAIRED, 2))),
+        (KernelBank([Gaussian(width=1.0)]), sparse.random_array((N_PAIRED, 1), density=0.5, rng=0).tocsr()),
+        (KernelBank([Gaussian(width=1.0), Laplacian()]), RNG.normal(size=(N_PAIRED, 1))),
+        (KernelBank([InverseSquareDistance()]), RNG.normal(size=(N_PAIRED, 1))),
+        (KernelBank([Gaussian(width=1.0)], scaling=Centering()), RNG.normal(size=(N_PAIRED, 1))),
+        (KernelBank([Polynomial(degree=2)], scaling=UnitDiagonal()), RNG.normal(size=(N_PAIRED, 1))),
+        (KernelBank([Polynomial(degree=40)]), RNG.random(size=(N_PAIRED, 1))),
+        (KernelBank([Gaussian(width=0.01)]), RNG.normal(size=(N_PAIRED, 1))),
+        (KernelBank([Gaussian(width=1.0)]), RNG.normal(size=(50, 1))),
+        (KernelBank([Gaussian(width=1.0)]), 1e160 * RNG.normal(size=(N_PAIRED, 1))),
+    ],
+    ids=[
+        "two variables", "sparse", "not smooth", "not known", "centred", "scaled by sample", "high degree",
+        "narrow", "few samples", "overflow",
+    ],
+)  # fmt: skip
+def test_kernels_that_knots_cannot_tell_have_none(bank, table):
+    assert bank.fit(table).sources()[0].knots() is None
+
+
+def test_kernels_scaled_by_what_they_learn_have_knots():
+    x = RNG.normal(size=(N_PAIRED, 1))
+    bank = KernelBank([Gaussian(), Gaussian(scale=0.25)], scaling=UnitMean())
+    fitted = bank.fit(x)
+    knots, v = fitted.sources()[0].knots(), RNG.normal(size=(N_PAIRED, 1))
+    for product, K in zip(knots.products(v), fitted.grams(), strict=True):
+        np.testing.assert_allclose(knots.grid.spread(product), K @ v, atol=1e-10)

@@ -62,25 +62,106 @@ def combine(packed, eta):
     return total
 
 
-def images(packed, V):
-    """Return K_m V for every kernel: shape (M, n, k) for V of shape (n, k), k = 1 for a vector."""
+def gather(packed, chosen):
+    """Return the chosen rows and columns of every kernel as packed triangles of their own."""
+    return np.array([pack([[unpack(one)[i, j] for j in chosen] for i in chosen]) for one in packed])
+
+
+def matvecs(packed, V, needed=None):
+    """Return K_m V for every kernel: shape (M, n, k) for V of shape (n, k), k = 1 for a vector.
+
+    Entries that ``needed``, of the shape of V, does not mark are zero.
+    """
     V = np.asarray(V, dtype=np.float64).reshape(len(V), -1)
     n, k = V.shape
     result = np.zeros((len(packed), n, k))
     for m, one in enumerate(packed):
         K = unpack(one)
-        for i in range(n):
-            for c in range(k):
+        for i, c in np.ndindex(n, k):
+            if needed is None or needed[i, c]:
                 result[m, i, c] = sum(K[i, j] * V[j, c] for j in range(n))
     return result
+
+
+def matvec_and_size(packed, eta, V):
+    """Return V K(eta) and |V| sum_m |eta_m K_m| for V of shape (k, n)."""
+    product, size = np.zeros(V.shape), np.zeros(V.shape)
+    for one, weight in zip(packed, eta, strict=True):
+        product += weight * matvecs([one], V.T)[0].T
+        size += abs(weight) * matvecs([np.abs(one)], np.abs(V).T)[0].T
+    return product, size
 
 
 def energies(packed, V):
     """Return tr(V' K_m V) / 2 for every kernel."""
     V = np.asarray(V, dtype=np.float64).reshape(len(V), -1)
     return np.array(
-        [0.5 * sum(V[i, c] * image[i, c] for i, c in np.ndindex(*V.shape)) for image in images(packed, V)]
+        [0.5 * sum(V[i, c] * one[i, c] for i, c in np.ndindex(*V.shape)) for one in matvecs(packed, V)]
     )
+
+
+def check_matrices(Ks, roots, probes):
+    """Return for every matrix whether all |K_ij| <= roots_i roots_j, and left'K right - right'K left."""
+    left, right = probes
+    reports = []
+    for K, root in zip(Ks, roots, strict=True):
+        places = list(np.ndindex(*K.shape))
+        minors = all(abs(K[i, j]) <= root[i] * root[j] for i, j in places)
+        reports.append((minors, sum(K[i, j] * (left[i] * right[j] - right[i] * left[j]) for i, j in places)))
+    return reports
+
+
+def reference_means(Ks, chosen):
+    """Return for every matrix the mean of its chosen rows, less half the mean of its chosen entries."""
+    return np.array(
+        [
+            [
+                sum(K[i, j] for i in chosen) / len(chosen)
+                - 0.5 * sum(K[i, k] for i in chosen for k in chosen) / len(chosen) ** 2
+                for j in range(len(K))
+            ]
+            for K in Ks
+        ]
+    )
+
+
+def pack_matrices(Ks, shifts, dtype=np.float64):
+    """Return the lower triangles of K_ij - shift_i - shift_j, rounded to dtype at the end."""
+    return gather_matrices(Ks, range(len(Ks[0])), shifts, dtype)
+
+
+def gather_matrices(Ks, chosen, shifts, dtype=np.float64):
+    """Return the same for the chosen rows and columns; shifts have one entry per chosen row."""
+    places = [(a, b) for a in range(len(chosen)) for b in range(a + 1)]
+    return np.array(
+        [
+            [K[chosen[a], chosen[b]] - shift[a] - shift[b] for a, b in places]
+            for K, shift in zip(Ks, shifts, strict=True)
+        ]
+    ).astype(dtype)
+
+
+def combine_matrices(Ks, eta, shift):
+    """Return sum_m eta_m K_m,ij - shift_i - shift_j, of lower triangles alone."""
+    total = combine([pack(K) for K in Ks], eta)
+    n = len(shift)
+    return np.array([[total[i, j] - shift[i] - shift[j] for j in range(n)] for i in range(n)])
+
+
+def energies_of_matrices(Ks, V):
+    """Return tr(V K_m V') / 2 for every matrix and V of shape (k, n), of lower triangles alone."""
+    return energies([pack(K) for K in Ks], V.T)
+
+
+def matvec_of_matrices(Ks, eta, V):
+    """Return V K(eta) for V of shape (k, n), of lower triangles alone."""
+    return matvec_and_size([pack(K) for K in Ks], eta, V)[0]
+
+
+def matvecs_of_matrices(Ks, V, needed=None):
+    """Return V K_m for every matrix and V of shape (k, n), zero where ``needed`` does not mark an entry."""
+    marked = None if needed is None else needed.T
+    return matvecs([pack(K) for K in Ks], V.T, marked).transpose(0, 2, 1)
 
 
 def combine_local(packed, eta, local):
@@ -94,9 +175,9 @@ def combine_local(packed, eta, local):
     return total
 
 
-def reach_local(packed, V, local):
+def column_weighted_matvecs(packed, V, local):
     """Return K_m (local_m * V) for every kernel: shape (M, n, k) for V of shape (n, k)."""
-    return np.array([images([one], e[:, None] * V)[0] for one, e in zip(packed, local, strict=True)])
+    return np.array([matvecs([one], e[:, None] * V)[0] for one, e in zip(packed, local, strict=True)])
 
 
 def smo_solution(K, s, diag, lo, hi, group, total, kink=0.0):
@@ -222,42 +303,3 @@ def smo_plus_solution(K, G, y, C):
     e = a + b - C
     energy = cp.sum_squares(factor(K).T @ cp.multiply(y, a)) + cp.sum_squares(factor(G).T @ e)
     return solve(cp.Problem(cp.Minimize(energy / 2.0 - cp.sum(a)), [y @ a == 0, cp.sum(e) == 0]))
-
-
-def stationary(A, b, cap, state):
-    """Return the free weights' solution with the others at their bounds, and slopes above the common level.
-
-    One linear system of the optimality conditions: A x + level = b on the free weights, sum x = 1.
-    """
-    n, free = len(b), np.flatnonzero(state == 0)
-    x = np.where(state == 1, cap, 0.0)
-    x[free] = 0.0
-    system = np.ones((free.size + 1, free.size + 1))
-    system[:-1, :-1] = A[np.ix_(free, free)]
-    system[-1, -1] = 0.0
-    solved = np.linalg.solve(system, np.append((b - A @ x)[free], 1.0 - x.sum()))
-    x[free] = solved[:-1]
-    return x, np.array([b[j] - A[j] @ x - solved[-1] for j in range(n)])
-
-
-def exchange(A, b, cap, state, most, max_rounds, patience):
-    """Return the weights and whether exchanging all misplaced ones at once settled."""
-    state, fewest, idle, x = state.copy(), most + 1, patience - 1, None
-    for _ in range(max_rounds):
-        if not (state == 0).any():
-            return x, False
-        x, surplus = stationary(A, b, cap, state)
-        new = state.copy()
-        for j, before in enumerate(state):
-            if before == 0:
-                new[j] = -1 if x[j] <= 0.0 else 1 if x[j] >= cap else 0
-            elif before * surplus[j] < 0.0:
-                new[j] = 0
-        misplaced = int((new != state).sum())
-        if misplaced == 0:
-            return x, True
-        idle = 0 if misplaced < fewest else idle + 1
-        if idle == patience:
-            return x, False
-        state, fewest = new, min(fewest, misplaced)
-    return x, False

@@ -32,32 +32,89 @@ def test_centring_comes_before_rounding(kernels):
     assert packed == pytest.approx((P @ K @ P)[np.tril_indices(N)], abs=1e-6)
 
 
-def test_combinations_images_and_energies_are_matrix_products(kernels):
-    Ks, _ = kernels
+@pytest.fixture
+def drawn():
+    """Coefficients, one column per vector, kernel weights and weights per sample."""
     rng = np.random.default_rng(0)
-    V, eta = rng.standard_normal((N, 3)), rng.random(4)
+    return rng.standard_normal((N, 3)), rng.random(4), rng.random((4, N))
+
+
+def test_passes_over_packed_kernels_are_matrix_products(kernels, drawn):
+    (Ks, _), (V, eta, _) = kernels, drawn
     packed = np.array([loops.pack(K) for K in Ks])
+    products = np.einsum("mij,jk->mik", Ks, V)
     assert loops.combine(packed, eta) == pytest.approx(np.einsum("m,mij->ij", eta, Ks))
-    assert loops.images(packed, V) == pytest.approx(np.einsum("mij,jk->mik", Ks, V))
+    assert loops.matvecs(packed, V) == pytest.approx(products)
+    assert loops.matvecs(packed, V, V > 0.0) == pytest.approx(np.where(V > 0.0, products, 0.0))
+    assert loops.matvecs(packed, V[:, 0]).shape == (4, N, 1)
     assert loops.energies(packed, V) == pytest.approx([np.trace(V.T @ K @ V) / 2.0 for K in Ks])
-    assert loops.images(packed, V[:, 0]).shape == (4, N, 1)
+    eta[1] *= -1.0
+    product, size = loops.matvec_and_size(packed, eta, V.T)
+    assert product == pytest.approx(np.einsum("m,mij,jk->ki", eta, Ks, V))
+    assert size == pytest.approx(np.einsum("m,mij,jk->ki", np.abs(eta), np.abs(Ks), np.abs(V)))
+    chosen = [2, 3, 11]
+    few = [K[np.ix_(chosen, chosen)][np.tril_indices(3)] for K in Ks]
+    assert loops.gather(packed, chosen) == pytest.approx(np.array(few))
 
 
-def test_local_weights_scale_rows_and_columns(kernels):
+def test_passes_over_matrices_are_matrix_products_of_their_lower_triangles(kernels, drawn):
+    (Ks, _), (V, eta, shifts) = kernels, drawn
+    upset = [K + np.triu(np.ones((N, N)), 1) for K in Ks]
+    centred = np.array(Ks) - shifts[:, :, None] - shifts[:, None, :]
+    assert loops.pack_matrices(upset, shifts) == pytest.approx(centred[:, *np.tril_indices(N)])
+    chosen = [2, 3, 11]
+    few = centred[:, chosen][:, :, chosen][:, *np.tril_indices(3)]
+    assert loops.gather_matrices(upset, chosen, shifts[:, chosen]) == pytest.approx(few)
+    assert loops.gather_matrices(upset, chosen, shifts[:, chosen], np.float32).dtype == np.float32
+    products = np.einsum("ki,mij->mkj", V.T, Ks)
+    assert loops.combine_matrices(upset, eta, eta @ shifts) == pytest.approx(
+        np.einsum("m,mij->ij", eta, centred)
+    )
+    assert loops.matvecs_of_matrices(upset, V.T) == pytest.approx(products)
+    assert loops.matvecs_of_matrices(upset, V.T, V.T > 0.0) == pytest.approx(
+        np.where(V.T > 0.0, products, 0.0)
+    )
+    assert loops.matvec_of_matrices(upset, eta, V.T) == pytest.approx(np.tensordot(eta, products, axes=1))
+    assert loops.energies_of_matrices(upset, V.T) == pytest.approx([np.trace(V.T @ K @ V) / 2.0 for K in Ks])
+
+
+def test_the_check_of_matrices_reads_both_triangles(kernels, drawn):
+    (Ks, _), (V, _, _) = kernels, drawn
+    left, right = probes = V.T[:2]
+    Ks = [Ks[0], Ks[1].copy(), Ks[2].copy()]
+    Ks[1][3, 7] += 0.1  # above the diagonal
+    Ks[2][7, 3] = Ks[2][3, 7] = 1e3
+    roots = [2.0 * np.sqrt(np.diagonal(K)) for K in Ks]
+    reports = loops.check_matrices(Ks, roots, probes)
+    assert [minors for minors, _ in reports] == [True, True, False]
+    assert [found for _, found in reports] == pytest.approx(
+        [left @ K @ right - right @ K @ left for K in Ks], abs=1e-9
+    )
+    assert reports[1][1] == pytest.approx(0.1 * (left[3] * right[7] - right[3] * left[7]))
+
+
+def test_reference_means_centre_about_the_mean_of_the_chosen(kernels):
     Ks, _ = kernels
-    rng = np.random.default_rng(0)
-    V, eta, local = rng.standard_normal((N, 2)), rng.random(4), rng.random((4, N))
+    chosen = [0, 4, 14]
+    centre = np.eye(N) - np.isin(np.arange(N), chosen) / 3.0  # phi(x) less the mean of the chosen
+    for K, shift in zip(Ks, loops.reference_means(Ks, chosen), strict=True):
+        assert K - shift[:, None] - shift == pytest.approx(centre @ K @ centre.T)
+
+
+def test_local_weights_scale_rows_and_columns(kernels, drawn):
+    (Ks, _), (V, eta, local) = kernels, drawn
     packed = np.array([loops.pack(K) for K in Ks])
     expected = np.einsum("m,mi,mij,mj->ij", eta, local, Ks, local)
     assert loops.combine_local(packed, eta, local) == pytest.approx(expected)
-    assert loops.reach_local(packed, V, local) == pytest.approx(np.einsum("mij,mj,jk->mik", Ks, local, V))
+    weighted = np.einsum("mij,mj,jk->mik", Ks, local, V)
+    assert loops.column_weighted_matvecs(packed, V, local) == pytest.approx(weighted)
 
 
-def test_the_box_quadratic_is_the_machine_of_scikit_learn(kernels):
+def test_the_box_quadratic_is_the_svm_of_scikit_learn(kernels):
     Ks, y = kernels
-    machine = SVC(C=2.0, kernel="precomputed", tol=1e-9).fit(Ks[0], y)
+    svm = SVC(C=2.0, kernel="precomputed", tol=1e-9).fit(Ks[0], y)
     v = np.zeros(N)
-    v[machine.support_] = machine.dual_coef_[0]
+    v[svm.support_] = svm.dual_coef_[0]
     lo, hi = np.minimum(0.0, 2.0 * y), np.maximum(0.0, 2.0 * y)
     solution = loops.smo_solution(Ks[0], y, 0.0, lo, hi, np.zeros(N, int), [0.0])
     assert solution.v == pytest.approx(v, abs=1e-5)

@@ -220,3 +220,34 @@ def test_a_distance_view_learns_its_scale_on_the_training_rows_of_a_slice(proble
     for new in (square[test], Views({"d": D[np.ix_(test, train)]})):
         ((_, rows),) = fitted.cross(new)
         np.testing.assert_allclose(rows, np.exp(-D[np.ix_(test, train)] / gamma))
+
+
+def test_rows_may_be_absent_from_a_view(rng):
+    A, B = rng.normal(size=(6, 2)), rng.normal(size=(4, 3))
+    for table in (B, pd.DataFrame(B, columns=list("xyz")), pl.DataFrame(B, schema=list("xyz"))):
+        views = Views({"a": A, "b": table}, rows={"b": [0, 2, 3, 5]})
+        assert repr(views) == "Views(a: 6 x 2, b: 6 x 3)"
+        np.testing.assert_array_equal(np.isnan(np.asarray(views["b"])).all(axis=1), [0, 1, 0, 0, 1, 0])
+        np.testing.assert_array_equal(np.asarray(views["b"])[[0, 2, 3, 5]], B)
+    longer = Views({"a": A[:3], "b": B}, rows={"a": [0, 1, 2], "b": np.array([1, 2, 4, 6])})
+    assert longer.shape == (7, 5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"c": [0]}, "no view 'c'"),
+        ({"b": [0, 1]}, "4 different places"),
+        ({"b": [0, 1, 1, 2]}, "4 different places"),
+        ({"b": [0, 1, 2, -1]}, "from 0 on"),
+        ({"b": [0.0, 1.0, 2.0, 3.0]}, "4 different places"),
+    ],
+)
+def test_wrong_places_are_named(rows, message):
+    with pytest.raises(ValueError, match=message):
+        Views({"a": np.ones((6, 2)), "b": np.ones((4, 3))}, rows=rows)
+
+
+def test_sparse_views_cannot_lack_rows():
+    with pytest.raises(TypeError, match="sparse"):
+        Views({"b": sparse.csr_array(np.eye(3))}, rows={"b": [0, 2, 3]})

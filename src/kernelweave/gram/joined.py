@@ -83,13 +83,12 @@ class JoinedGrams:
     def sample(self, rows: Indices) -> JoinedGrams:
         return replace(self, first=self.first.sample(rows), second=self.second.sample(rows))
 
-    def subset(self, which: Indices) -> JoinedGrams:
+    def subset(self, which: Indices) -> GramStack:
+        for place, part in zip(self.places, (self.first, self.second), strict=True):
+            if np.isin(which, place).all():  # the other one would be left with nothing
+                return part.subset(_positions(which, place))
         held = [np.flatnonzero(np.isin(place, which)) for place in self.places]
-        number = {int(m): place for place, m in enumerate(which)}
-        one, other = (
-            np.array([number[int(m)] for m in place[own]], dtype=np.intp)
-            for place, own in zip(self.places, held, strict=True)
-        )
+        one, other = (_positions(place[own], which) for place, own in zip(self.places, held, strict=True))
         first, second = self.first.subset(held[0]), self.second.subset(held[1])
         return replace(self, first=first, second=second, places=(one, other))
 
@@ -98,3 +97,9 @@ class JoinedGrams:
         for place, value in zip(self.places, values, strict=True):
             out[place] = value
         return out
+
+
+def _positions(kernels: Indices, among: Indices) -> Indices:
+    """Return where each of the kernels stands among others."""
+    position = {int(m): place for place, m in enumerate(among)}
+    return np.array([position[int(m)] for m in kernels], dtype=np.intp)

@@ -18,7 +18,7 @@ UNKNOWN = 1 << 62
 
 def packed_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     """Return the bytes of a packed stack together with what a solver holds beside it."""
-    return _triangles(n_samples, n_kernels) * itemsize + unpacked_bytes(n_samples, n_kernels, itemsize)
+    return triangle_bytes(n_samples, n_kernels, itemsize) + unpacked_bytes(n_samples, n_kernels, itemsize)
 
 
 def unpacked_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
@@ -28,12 +28,13 @@ def unpacked_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     every thread, and the kernels of the subsample that a start is looked for on.
     """
     per_kernel = 8 * n_samples * FLOAT64_BYTES
-    subsample = min(SUBSAMPLE, _triangles(min(n_samples // 4, 1000), n_kernels) * FLOAT64_BYTES)
+    subsample = min(SUBSAMPLE, triangle_bytes(min(n_samples // 4, 1000), n_kernels, FLOAT64_BYTES))
     return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + (subsample if n_samples >= 1000 else 0)
 
 
-def _triangles(n_samples: int, n_kernels: int) -> int:
-    return n_kernels * (n_samples * (n_samples + 1) // 2)
+def triangle_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
+    """Return the bytes of the packed triangles alone."""
+    return n_kernels * (n_samples * (n_samples + 1) // 2) * itemsize
 
 
 def free_bytes() -> int:

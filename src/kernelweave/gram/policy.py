@@ -20,7 +20,7 @@ from kernelweave.gram.lowrank.low_rank import (
     among_samples,
     renumbered_bases,
 )
-from kernelweave.gram.memory import budget, human, packed_bytes, unpacked_bytes
+from kernelweave.gram.memory import budget, human, packed_bytes, triangle_bytes, unpacked_bytes
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.protocol import GramStack
 from kernelweave.gram.source import BlockSource, block_diagonals, renumbered
@@ -89,12 +89,12 @@ def build_gram_stack(kernels: TrainingKernels, policy: StoragePolicy) -> GramSta
     """
     n, M, limit = kernels.n_samples, len(kernels), budget(policy.memory_limit)
     dtype = policy.preferred_dtype(n, M)
+    _require_combined(n, M, dtype, limit)  # before anything is read or computed
     how: dict[str, Any] = {"centre": policy.centre, "n_threads": policy.n_threads}
     given = kernels.given_matrices(policy.n_threads)
     if policy.dtype == "auto" and dtype == "float32" and not _fits_single(kernels, given):
         dtype = "float64"
-    if unpacked_bytes(n, M, np.dtype(dtype).itemsize) > limit:
-        raise MemoryError(_refusal(n, M, dtype, limit))
+        _require_combined(n, M, dtype, limit)
     packing_fits = packed_bytes(n, M, np.dtype(dtype).itemsize) <= limit
     if given is not None:
         stack = DenseGrams(given, dtype=dtype, **how)
@@ -122,6 +122,12 @@ def exact_gram_stack(kernels: TrainingKernels, like: GramStack) -> GramStack:
     return BlockGrams(kernels.sources(), len(kernels), kernels.n_samples, **how)
 
 
+def _require_combined(n_samples: int, n_kernels: int, dtype: str, limit: int) -> None:
+    """Raise MemoryError where not even the combined matrix fits."""
+    if unpacked_bytes(n_samples, n_kernels, np.dtype(dtype).itemsize) > limit:
+        raise MemoryError(_refusal(n_samples, n_kernels, dtype, limit))
+
+
 def _fits_single(kernels: TrainingKernels, given: list[Matrix] | None) -> bool:
     """Tell whether entries of this size neither overflow nor vanish in float32."""
     if given is not None:
@@ -133,9 +139,11 @@ def _fits_single(kernels: TrainingKernels, given: list[Matrix] | None) -> bool:
 
 
 def _working_dtype(n_samples: int, n_kernels: int, dtype: str, limit: int) -> str:
-    """Return the type in which a working set of 256 kernels fits in memory, float64 if possible."""
+    """Return the type in which a working set of 256 kernels fits beside the rest, float64 if possible."""
     for name in ("float64", dtype):
-        if packed_bytes(n_samples, min(n_kernels, 256), np.dtype(name).itemsize) <= limit:
+        size = np.dtype(name).itemsize
+        held = triangle_bytes(n_samples, min(n_kernels, 256), size)
+        if held + unpacked_bytes(n_samples, n_kernels, size) <= limit:
             return name
     raise MemoryError(_refusal(n_samples, n_kernels, dtype, limit))
 
