@@ -6,6 +6,8 @@ import multiprocessing
 import time
 from collections.abc import Callable
 
+from benchmarks.resident import raised_megabytes
+
 
 def round_order(calls: dict[str, Callable[[], object]], number: int) -> list[str]:
     """Return the order of the calls in a round: forward in even rounds, backward in odd ones.

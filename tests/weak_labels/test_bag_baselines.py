@@ -73,6 +73,6 @@ def test_the_number_of_rounds_is_checked(Model):
 def test_the_geometry_has_to_be_one(Model, geometry, what):
     bags, y = witness_bags(8)
     with pytest.raises(
-        TypeError, match=rf"geometry must be a WeightGeometry such as LpBall\(p=2\); got {what}"
+        TypeError, match=rf"geometry must be a Geometry such as LpBall\(p=2\); got {what}"
     ):
         Model(geometry=geometry).fit(bags, y)

@@ -106,11 +106,11 @@ def solve_and_certify(
     # Rounding takes up to about 1e-5 of the objective: go this much further than asked.
     rough = replace(solver, tol=max(tol - 2e-5, 0.5 * tol))
     result = certify(problem, rough.run(problem, start, progress), task.exact_grams, tol)
-    capped = result.stopped == "max_iter" and solver.max_iter is not None
-    exact = None if capped or result.stopped in ("converged", "interrupted") else task.float64_grams()
+    left = None if solver.max_iter is None else solver.max_iter - result.n_iter
+    done = left == 0 or result.stopped in ("converged", "interrupted")
+    exact = None if done else task.float64_grams()
     if exact is None:
         return result, grams
-    left = None if solver.max_iter is None else max(1, solver.max_iter - result.n_iter)
     warm = WarmStart(result.eta, result.inner.coef)
     again = replace(solver, max_iter=left).run(replace(problem, grams=exact), warm, progress)
     return replace(result.followed_by(again), evaluation=None), exact
