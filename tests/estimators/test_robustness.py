@@ -1,7 +1,5 @@
 """Interrupts, threads, refits: what must hold whatever happens around a fit."""
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -10,8 +8,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from tests.estimators.banks import as_views, per_view
 from tests.estimators.interrupts import interrupt_the_first_wait
-from tests.reference.conic import conic_optimum
-from tests.reference.problems import random_problem
 from threadpoolctl import threadpool_info
 
 from kernelweave import (
@@ -24,7 +20,6 @@ from kernelweave import (
 )
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian, Linear
-from kernelweave.learners import Hinge, NuHinge, SquaredHinge
 from kernelweave.solvers.problem import OuterState
 
 BANK = KernelBank([Linear(), Gaussian(width=0.7)])
