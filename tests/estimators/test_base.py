@@ -27,7 +27,7 @@ def test_scorers_ask_known_values_and_everything_else_the_model(iris, monkeypatc
     values, said = model.decision_function(X), model.predict(X)
     score, balanced = model.score(X, y, weight), get_scorer("balanced_accuracy")(model, X, y)
     monkeypatch.setattr(base, "scores", lambda *_: pytest.fail("the kernels were read"))
-    known = KnownDecisions(model, values)
+    known = KnownDecisions(model, X, values)
     assert known.classes_ is model.classes_
     np.testing.assert_array_equal(known.decision_function(X), values)
     np.testing.assert_array_equal(known.predict(X), said)
@@ -39,8 +39,17 @@ def test_scorers_ask_known_values_and_everything_else_the_model(iris, monkeypatc
 def test_other_models_predict_from_known_values_too(iris, kind):
     X = iris[0]
     model = kind(BANK).fit(X, X[:, 0])
-    known = KnownDecisions(model, model._values(X))
+    known = KnownDecisions(model, X, model._values(X))
     np.testing.assert_array_equal(known.predict(X), model.predict(X))
+
+
+def test_other_samples_are_the_models_to_answer_for(iris):
+    X, y = iris
+    model = MKLClassifier(BANK).fit(X, y)
+    known = KnownDecisions(model, X, np.zeros((150, 3)))
+    np.testing.assert_array_equal(known.decision_function(X[:5]), model.decision_function(X[:5]))
+    np.testing.assert_array_equal(known.predict(X[:5]), model.predict(X[:5]))
+    assert known.score(X[:5], y[:5]) == model.score(X[:5], y[:5])
 
 
 def test_models_that_share_a_bank_are_asked_in_one_pass(iris):
