@@ -6,7 +6,7 @@ import multiprocessing
 import time
 from collections.abc import Callable
 
-from benchmarks import resident
+from benchmarks.resident import raised_megabytes
 
 
 def round_order(calls: dict[str, Callable[[], object]], number: int) -> list[str]:
@@ -31,7 +31,7 @@ def peak_megabytes(call: Callable[[], object]) -> float:
     results = context.SimpleQueue()
 
     def child() -> None:
-        results.put(resident.raised_megabytes(call))
+        results.put(raised_megabytes(call))
 
     process = context.Process(target=child)
     process.start()

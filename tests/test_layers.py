@@ -35,14 +35,12 @@ MAY_IMPORT = {
     "cli": MODELS | {"demo", "experiments", "io", "evaluation", "report"},
     "__main__": {"cli"},
 }
-# What solvers may know of other layers: protocols, functions of these alone, and a learner's plain result.
+# What solvers may know of other rooms: protocols, the base of geometries, and a learner's plain result.
 PROTOCOLS = {
     "kernelweave.geometry.base",
     "kernelweave.gram.protocol",
-    "kernelweave.gram.sums",
     "kernelweave.learners.protocol",
-    "kernelweave.learners.machine",
-    "kernelweave.learners.worst",
+    "kernelweave.learners.solution",
 }
 
 

@@ -139,6 +139,11 @@ def test_unit_trace_is_that_of_the_centred_kernels(data):
     np.testing.assert_allclose(model.kernel_weights_, same.fit(data.X, data.y).kernel_weights_, atol=1e-3)
 
 
+def test_traces_of_kernels_that_are_not_centred_are_refused(data):
+    with pytest.raises(ValueError, match="needs centre=True"):
+        adaptive(centre=False, unit_trace=True).fit(data.X, data.y)
+
+
 def test_more_classes_have_switches_each(data):
     y = np.array(["a", "b", "c"])[np.arange(60) % 3]
     views = Views({k: np.asarray(t) + 3.0 * (np.arange(60) % 3)[:, None] for k, t in data.X.items()})

@@ -17,7 +17,7 @@ from kernelweave.cli import commands, methods
 from kernelweave.cli.app import METHODS
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners import Square
-from kernelweave.solvers.problem import Walk
+from kernelweave.solvers.problem import OuterState
 
 pytest.importorskip("skops")
 KERNELS = [Gaussian(scale=s) for s in (0.25, 1.0, 4.0)]
@@ -190,15 +190,15 @@ def test_the_bar_of_a_fit_is_not_saved_with_the_model(target, tmp_path):
 
 def test_ctrl_c_while_solving_keeps_the_best_weights_and_says_their_gap(tmp_path, monkeypatch):
     frame().to_csv(tmp_path / "t.csv", index=False)
-    visits, visit = [], Walk.visit
+    evaluated, evaluate = [], OuterState.evaluate
 
     def interrupted(self, *args, **named):
-        visits.append(self)
-        if len(visits) == 2:
+        evaluated.append(self)
+        if len(evaluated) == 2:
             signal.raise_signal(signal.SIGINT)
-        return visit(self, *args, **named)
+        return evaluate(self, *args, **named)
 
-    monkeypatch.setattr(Walk, "visit", interrupted)
+    monkeypatch.setattr(OuterState, "evaluate", interrupted)
     words = ["fit", tmp_path / "t.csv", "--target", "label", *VIEWS, "--model", tmp_path / "m.kw", "--json"]
     done = run(*words, "--report", tmp_path / "r.html")
     assert done.exit_code == 130, done.output
@@ -211,10 +211,10 @@ def test_ctrl_c_while_solving_keeps_the_best_weights_and_says_their_gap(tmp_path
     assert "interrupt" in note
     kept = (tmp_path / "m.kw").read_bytes()
     assert kernelweave.load(tmp_path / "m.kw")[-1].duality_gap_ > 1e-4
-    assert len(visits) == 2
+    assert len(evaluated) == 2
     assert not (tmp_path / "r.html").exists()
 
-    visits.clear()
+    evaluated.clear()
     done = run(*words)  # what is there already is not given up for less
     assert done.exit_code == 130
     assert "was not written" in done.stderr

@@ -3,7 +3,7 @@
 from concurrent.futures import wait
 from threading import Event
 
-from kernelweave.solvers.problem import Walk
+from kernelweave.solvers.problem import OuterState
 
 
 def interrupt_the_first_wait(monkeypatch):
@@ -11,7 +11,7 @@ def interrupt_the_first_wait(monkeypatch):
 
     Returns the list of how many jobs were waited for, call by call.
     """
-    calls, told, visit = [], Event(), Walk.visit
+    calls, told, evaluate = [], Event(), OuterState.evaluate
 
     def interrupted_once(futures):
         calls.append(len(futures))
@@ -22,8 +22,8 @@ def interrupt_the_first_wait(monkeypatch):
 
     def held_back(self, eta, inner_tol=None):
         assert told.wait(60.0)
-        return visit(self, eta, inner_tol)
+        return evaluate(self, eta, inner_tol)
 
-    monkeypatch.setattr("kernelweave.estimators.interrupt.wait", interrupted_once)
-    monkeypatch.setattr(Walk, "visit", held_back)
+    monkeypatch.setattr("kernelweave.estimators.progress.wait", interrupted_once)
+    monkeypatch.setattr(OuterState, "evaluate", held_back)
     return calls

@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 
 from kernelweave import Entry, KernelBank, MKLClassifier, Views
+from kernelweave.bank.precomputed import FittedPrecomputed
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, PowerSimplex, RidgeSimplex
 from kernelweave.kernels import ChiSquared, Gaussian, Linear, Polynomial
 from kernelweave.learners import Hinge, NuHinge
@@ -178,6 +179,6 @@ def test_too_little_memory_says_how_much_is_needed():
 
 
 def test_an_indefinite_kernel_too_large_to_factor_is_named_during_the_fit(monkeypatch):
-    monkeypatch.setattr("kernelweave.bank.precomputed.PROOF_BUDGET", 0.0)
+    monkeypatch.setattr(FittedPrecomputed, "check_definite", FittedPrecomputed.check)
     with pytest.raises(ValueError, match=r"Kernel 'kernel 1' \(number 1\) is not positive semidefinite"):
         MKLClassifier("precomputed", learner=Hinge(C=1e-3), geometry=LpBall(2.0)).fit([K, SNEAKY], Y)

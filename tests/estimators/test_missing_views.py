@@ -8,7 +8,7 @@ from sklearn.model_selection import cross_val_score
 from tests.reference.conic import conic_optimum
 
 from kernelweave import KernelBank, MKLClassifier, MKLClassifierCV, SampleAdaptiveMKLClassifier, Views
-from kernelweave.bank.gap_fits import fit_with_gaps
+from kernelweave.bank.missing_views import fit_with_missing_views
 from kernelweave.datasets.view_entries import make_views, remove_entries
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian
@@ -37,7 +37,7 @@ def plain(**params):
 
 
 def test_the_certificate_is_that_of_the_masked_kernels(data):
-    grams = list(fit_with_gaps(BANK, data.X).centred().grams())
+    grams = list(fit_with_missing_views(BANK, data.X).centred().grams())
     model = plain(tol=1e-6).fit(data.X, data.y)
     optimum = conic_optimum(grams, data.y.astype(float), ("hinge", 1.0), ("lp", 2.0)).value
     assert model.certificate_.lower <= optimum * (1 + 1e-6)
@@ -86,7 +86,7 @@ def test_kernel_use_shows_only_what_a_sample_has(data, new):
     assert use.any(axis=1).all()
 
 
-def test_gaps_may_come_with_prediction_only(new):
+def test_views_may_be_missing_in_prediction_only(new):
     clean = make_views(60, n_views=4, separation=2.0, random_state=(0, 0))
     for model in (plain(), adaptive(max_flips=1)):
         fitted = model.fit(clean.X, clean.y)
@@ -94,7 +94,7 @@ def test_gaps_may_come_with_prediction_only(new):
         assert again.score(new.X, new.y) > 0.75
 
 
-def test_a_table_with_declared_views_may_have_gaps(data, new):
+def test_a_table_with_declared_views_may_lack_some(data, new):
     columns = {name: slice(5 * m, 5 * m + 5) for m, name in enumerate(data.X.names)}
     bank = KernelBank.per_view(Gaussian(), views=columns)
     tables = [np.hstack([part.X[name] for name in part.X.names]) for part in (data, new)]
@@ -106,7 +106,7 @@ def test_a_table_with_declared_views_may_have_gaps(data, new):
         )
 
 
-def test_precomputed_kernels_may_have_gaps(data):
+def test_precomputed_kernels_may_lack_samples(data):
     grams = [K.copy() for K in BANK.fit(make_views(60, n_views=4, random_state=(0, 0)).X).grams()]
     for K, gone in zip(grams, data.corrupted.T, strict=True):
         K[gone] = K[:, gone] = np.nan
@@ -123,7 +123,7 @@ def test_cross_validation_and_searches_work(data):
     assert search.fit(data.X, data.y).best_score_ > 0.7
 
 
-def test_more_classes_may_have_gaps(data):
+def test_samples_of_more_classes_may_lack_views(data):
     y = np.arange(60) % 3
     model = adaptive(max_flips=1, learner=Hinge(C=1.0)).fit(data.X, y)
     assert not (model.switches_ & data.corrupted).any()

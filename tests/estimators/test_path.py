@@ -7,12 +7,23 @@ import pytest
 from sklearn.datasets import load_iris
 from tests.reference.problems import random_problem
 
-from kernelweave import FisherMKLClassifier, KernelBank, MKLClassifier, MKLRegressor, path
-from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex
+from kernelweave import (
+    EasyMKLClassifier,
+    FHeuristicClassifier,
+    FisherMKLClassifier,
+    KernelBank,
+    LPBetaClassifier,
+    MKLClassifier,
+    MKLRegressor,
+    ObscureClassifier,
+    path,
+)
+from kernelweave.geometry import BoxSimplex, ElasticNetBall, LpBall, RidgeSimplex, Simplex
 from kernelweave.gram import PackedGrams
-from kernelweave.kernels import Gaussian, UnitTrace
-from kernelweave.learners import Hinge
+from kernelweave.kernels import Gaussian, Linear, UnitTrace
+from kernelweave.learners import EpsilonInsensitive, Hinge
 
+TWO_KERNELS = KernelBank([Linear(), Gaussian(gamma=0.2)])
 GRIDS = [
     (BoxSimplex(theta=1.0), "geometry__theta", np.linspace(1 / 8, 1.0, 8)),
     (BoxSimplex(nu=1.0), "geometry__nu", np.linspace(1.0, 0.2, 6)),
@@ -98,7 +109,7 @@ def test_mistakes_are_named(problem, param, values, message):
 
 
 @pytest.mark.parametrize("model", [MKLClassifier(), MKLRegressor(), FisherMKLClassifier()])
-def test_scores_are_those_of_the_models_and_nothing_is_remembered(model):
+def test_scores_are_those_of_the_models(model):
     X, y = load_iris(return_X_y=True)
     y = y if isinstance(model, MKLRegressor) else np.array(["one", "two", "three"])[y]
     train, test = np.arange(150) % 3 > 0, np.arange(150) % 3 == 0
@@ -107,7 +118,6 @@ def test_scores_are_those_of_the_models_and_nothing_is_remembered(model):
     )
     walk = path(model, X[train], y[train], param=param, values=values, X_test=X[test], y_test=y[test])
     for one, seen, unseen in zip(walk.models, walk.train_score, walk.test_score, strict=True):
-        assert "_known" not in vars(one)
         assert seen == pytest.approx(one.score(X[train], y[train]))
         assert unseen == pytest.approx(one.score(X[test], y[test]))
 
@@ -184,3 +194,57 @@ def test_a_path_holds_one_matrix_at_a_time(rng, monkeypatch):
     )
     path(model, X, y, param="geometry__theta", values=[0.6, 0.7, 0.8, 0.9, 1.0])
     assert 0 < most[0] <= 6  # one per class of the last two values at most
+
+
+@pytest.mark.parametrize("kind", [LPBetaClassifier, ObscureClassifier])
+def test_models_without_a_path_say_so(kind):
+    with pytest.raises(ValueError, match=f"{kind.__name__} has none: fit it once per value"):
+        path(kind(TWO_KERNELS), *load_iris(return_X_y=True), param="learner__C", values=[1.0])
+
+
+def test_two_step_models_vary_what_leaves_the_kernels_as_they_are():
+    X, y = load_iris(return_X_y=True)
+    walk = path(EasyMKLClassifier(TWO_KERNELS), X, y, param="lam", values=[0.1, 0.5])
+    for lam, weights in zip(walk.values, walk.kernel_weights, strict=True):
+        alone = EasyMKLClassifier(TWO_KERNELS, lam=lam).fit(X, y).kernel_weights_
+        np.testing.assert_allclose(weights, alone, atol=1e-6)
+    for model in (EasyMKLClassifier(TWO_KERNELS), FHeuristicClassifier(TWO_KERNELS)):
+        with pytest.raises(ValueError, match=r"begin with learner__.*got 'geometry__p'"):
+            path(model, X, y, param="geometry__p", values=[2.0])
+
+
+@pytest.mark.parametrize(
+    ("model", "param", "values", "saves"),
+    [
+        (
+            MKLClassifier(geometry=BoxSimplex(), learner=Hinge(C=10.0)),
+            "geometry__theta",
+            (0.2, 0.4, 1.0),
+            True,
+        ),
+        (MKLClassifier(geometry=LpBall(2.0)), "geometry__p", (4.0, 2.0, 1.3), False),
+        (MKLClassifier(geometry=Simplex()), "learner__C", (0.1, 1.0, 10.0), False),
+        (
+            MKLRegressor(geometry=BoxSimplex(), learner=EpsilonInsensitive()),
+            "geometry__theta",
+            (0.2, 1.0),
+            True,
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_is_known_under_another_geometry_is_not_solved_again(rng, model, param, values, saves):
+    X = rng.normal(size=(120, 4))
+    y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.3 * rng.normal(size=120)
+    y = y if isinstance(model, MKLRegressor) else np.where(y > 1, "a", "b")
+    bank = KernelBank([Gaussian(scale=s) for s in (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)])
+    model.set_params(bank=bank, tol=1e-5)
+    walk = path(model, X, y, param=param, values=values)
+    known = [not record.solved for m in walk.models[1:] for record in m.history_]
+    assert any(known) == saves
+    for value, found in zip(values, walk.models, strict=True):
+        alone = model.set_params(**{param: value}).fit(X, y)
+        assert found.certificate_.lower <= alone.certificate_.upper
+        assert alone.certificate_.lower <= found.certificate_.upper
+        assert found.duality_gap_ <= 1e-5
+        np.testing.assert_allclose(found.kernel_weights_, alone.kernel_weights_, atol=0.02)

@@ -18,12 +18,12 @@ from threadpoolctl import threadpool_info
 
 from kernelweave import KernelBank, MKLClassifierCV
 from kernelweave.estimators import progress
-from kernelweave.estimators.folds import Search
-from kernelweave.estimators.interrupt import interruptible
+from kernelweave.estimators.grid_search import FoldSearch
+from kernelweave.estimators.progress import interruptible
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex
 from kernelweave.kernels import Gaussian
 from kernelweave.learners import NuHinge
-from kernelweave.solvers.problem import Walk
+from kernelweave.solvers.problem import OuterState
 
 SMALL = {"learner_values": [0.5, 5.0], "geometry_values": [0.3, 1.0], "cv": 2, "tol": 1e-3}
 
@@ -50,8 +50,8 @@ def test_threads_and_memory_are_shared_out_among_the_folds(cancer, monkeypatch):
         seen.append((self.params["n_jobs"], self.params["memory_limit"]))
         return run(self, samples, fold, stop)
 
-    run = Search.run
-    monkeypatch.setattr(Search, "run", spy)
+    run = FoldSearch.run
+    monkeypatch.setattr(FoldSearch, "run", spy)
     small(n_jobs=5, memory_limit=1e9, refit=False).fit(X, y)
     assert seen == [(2, 5e8), (2, 5e8)]
     seen.clear()
@@ -59,40 +59,45 @@ def test_threads_and_memory_are_shared_out_among_the_folds(cancer, monkeypatch):
     assert seen == [(1, None), (1, None)]
 
 
-def test_a_search_walks_on_kernels_as_a_single_fit_would(cancer, monkeypatch):
-    X, y = cancer
-    used = []
+@pytest.fixture
+def rounded(monkeypatch):
+    """Whether the kernels of each problem that is solved are rounded, in turn."""
+    seen, init = [], OuterState.__init__
 
     def spy(self, problem, *args, **kwargs):
-        used.append(problem.bank.is_rounded)
+        seen.append(problem.grams.is_rounded)
         init(self, problem, *args, **kwargs)
 
-    init = Walk.__init__
-    monkeypatch.setattr(Walk, "__init__", spy)
-    small(refit=False).fit(X, y)
-    assert used == [False] * 8  # few kernels of few samples
-    used.clear()
-    monkeypatch.setattr("kernelweave.gram.choose.SMALL", 0)
-    assert (small(refit=False).fit(X, y).cv_results_["relative_gap"] <= 1e-3).all()
-    assert used == [True] * 8
+    monkeypatch.setattr(OuterState, "__init__", spy)
+    return seen
+
+
+def test_a_search_holds_few_kernels_of_few_samples_in_float64(cancer, rounded):
+    small(refit=False).fit(*cancer)
+    assert rounded == [False] * 8
+
+
+def test_a_search_on_kernels_in_float32_is_certified(cancer, rounded, in_float32):
+    assert (small(refit=False).fit(*cancer).cv_results_["relative_gap"] <= 1e-3).all()
+    assert rounded == [True] * 8
 
 
 @pytest.mark.parametrize("when", [1, 4, 9])
 def test_an_interrupt_ends_the_search_at_once(cancer, monkeypatch, when):
     X, y = cancer
-    visited = []
+    evaluated = []
 
     def interrupted(self, eta, inner_tol=None):
-        visited.append(1)
-        if len(visited) == when:
+        evaluated.append(1)
+        if len(evaluated) == when:
             raise KeyboardInterrupt
-        return visit(self, eta, inner_tol)
+        return evaluate(self, eta, inner_tol)
 
-    visit = Walk.visit
-    monkeypatch.setattr(Walk, "visit", interrupted)
+    evaluate = OuterState.evaluate
+    monkeypatch.setattr(OuterState, "evaluate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         small().fit(X, y)
-    assert len(visited) == when
+    assert len(evaluated) == when
 
 
 def test_an_interrupt_ends_the_folds_on_all_threads(cancer, monkeypatch):

@@ -219,3 +219,53 @@ def test_a_sample_without_length_is_named():
     X = pd.DataFrame({"a": [1.0, 0.0, -1.0], "b": [1.0, 0.0, 2.0]})
     with pytest.raises(ValueError, match=r"Sample 1 has k\(x, x\) = 0 under every kernel"):
         ObscureClassifier(KernelBank([Linear()])).fit(X, [0, 1, 1])
+
+
+def three_classes(n=60):
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 3, n)
+    return rng.normal(size=(n, 3)) + y[:, None], y
+
+
+def test_explicit_features_heed_the_memory_limit():
+    X, y = three_classes()
+    model = ObscureClassifier(
+        KernelBank([Linear(), Gaussian(gamma=0.2)]), features=RandomFourier(40), memory_limit=1000.0
+    )
+    with pytest.raises(MemoryError, match=r"43 features of 60 samples need .* but 1 KB may be used"):
+        model.fit(X, y)
+    with pytest.raises(MemoryError, match=r"43 features of 60 samples in all partitions need"):
+        model.fit_partitions([X[:30], X[30:]], [y[:30], y[30:]])
+
+
+COLUMNS = {"x": [0, 1, 2], "zeros": [3, 4]}
+
+
+def bank_with_zeros(order):
+    views = {name: COLUMNS[name.rstrip("23")] for name in order}
+    kernels = {"x": Gaussian(gamma=0.2)}
+    return KernelBank([(name, kernels.get(name, Linear())) for name in order], views=views)
+
+
+WAYS = {
+    "fit": lambda model, X, y: model.fit(X, y),
+    "stream": lambda model, X, y: model.partial_fit(X, y, classes=[0, 1, 2]),
+    "partitions": lambda model, X, y: model.fit_partitions([X[:30], X[30:]], [y[:30], y[30:]]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "order", [["x", "zeros"], ["zeros", "x"], ["zeros", "x", "zeros2", "zeros3"]], ids="-".join
+)
+def test_a_zero_kernel_changes_nothing_wherever_it_stands(way, order):
+    """It has no Nyström features, and no part in the model."""
+    X, y = three_classes()
+    X = np.hstack([X, np.zeros((60, 2))])
+    how = {"features": Nystroem(20), "solver": DualAscent(tol=1e-2), "random_state": 0}
+    alone = WAYS[way](ObscureClassifier(bank_with_zeros(["x"]), **how), X, y)
+    model = WAYS[way](ObscureClassifier(bank_with_zeros(order), **how), X, y)
+    np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=1e-8)
+    place = order.index("x")
+    np.testing.assert_allclose(model.kernel_norms_[place], alone.kernel_norms_[0], rtol=1e-8)
+    assert (np.delete(model.kernel_norms_, place) == 0.0).all()

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from tests.multiclass.problems import solve, stored_problem
 from tests.reference.pnorm import Vectors, pnorm_problem
 
+from kernelweave import KernelBank, ObscureClassifier
+from kernelweave.kernels import Gaussian
 from kernelweave.multiclass.problem import BoundTracker
 from kernelweave.multiclass.stochastic import StochasticRun, proximal_step
 from kernelweave.solvers import OnlineBatch, Pegasos
@@ -153,3 +156,13 @@ def test_bad_parameters_are_named(bad, name):
     Ks, y = pnorm_problem(0, n=10)
     with pytest.raises(ValueError, match=f"{name} must be"):
         solve(bad, Ks, y, 1.0, 1.5)
+
+
+def test_the_mean_of_iterates_stays_finite_when_steps_are_huge():
+    X, y = load_iris(return_X_y=True)
+    bank = KernelBank([Gaussian(scale=s) for s in (0.5, 2.0)])
+    model = ObscureClassifier(bank, C=1e4, p=1.5, solver=Pegasos(epochs=4), random_state=0).fit(X, y)
+    assert np.isfinite(model.dual_coef_).all()
+    assert np.isfinite(model.kernel_weights_).all()
+    assert 0.0 <= model.bounds_.lower <= model.bounds_.upper <= 1.0
+    assert model.score(X, y) > 0.6

@@ -11,6 +11,8 @@ from kernelweave import KernelBank, Nystroem, ObscureClassifier, RandomFourier, 
 from kernelweave.kernels import Gaussian, Linear, UnitDiagonal
 from kernelweave.solvers import DualAscent
 
+TWO_KERNELS = KernelBank([Linear(), Gaussian(gamma=0.2)])
+
 
 def streamed(model, X, y, size=100):
     classes = np.unique(y)
@@ -240,3 +242,62 @@ def test_batches_come_from_dask(digits):
     np.testing.assert_array_equal(np.vstack([part for part, _ in parts]), X)
     with pytest.raises(ValueError, match="rechunk"):
         list(batches(array.from_array(X, chunks=(300, 32)), b))
+
+
+def three_classes(n=60):
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 3, n)
+    return rng.normal(size=(n, 3)) + y[:, None], y
+
+
+def test_a_fit_that_failed_does_not_stand_in_the_way_of_a_stream():
+    X, y = three_classes()
+    model = ObscureClassifier(TWO_KERNELS, solver=DualAscent(tol=1e-2))
+    with pytest.raises(ValueError, match=r"k\(x, x\) = 0"):
+        model.set_params(bank=KernelBank([Linear()])).fit(np.vstack([X, 0 * X[:1]]), np.r_[y, 7])
+    model.partial_fit(X, y, classes=[0, 1, 2])
+    assert model.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("p", [1.3, 2.0])
+def test_a_stream_after_a_fit_knows_the_lengths_of_its_vectors(p):
+    X, y = three_classes()
+    model = ObscureClassifier(TWO_KERNELS, p=p, solver=DualAscent(tol=1e-2), random_state=0).fit(X, y)
+    q = p / (p - 1.0)
+    theta = np.zeros((3, len(y)))
+    theta[:, model.support_] = q * model.dual_coef_
+    expected = [np.trace(theta @ K @ theta.T) for K in TWO_KERNELS.fit(X).grams()]
+    np.testing.assert_allclose(model._new_stream(X).s, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, True])
+def test_batches_have_a_size(size):
+    with pytest.raises(ValueError, match="size must be a whole number of at least 1"):
+        list(batches(*three_classes(), size=size))
+
+
+def test_batches_pair_samples_with_their_labels(tmp_path):
+    X, y = three_classes(25)
+    for labels in (y[:-1], np.r_[y, 0]):
+        with pytest.raises(ValueError, match=f"X has 25 samples but y has {len(labels)} labels"):
+            list(batches(X, labels, size=10))
+    assert [(len(part), labels) for part, labels in batches(X, size=10)] == [
+        (10, None),
+        (10, None),
+        (5, None),
+    ]
+    parts = list(batches(X.tolist(), y.tolist(), size=10))
+    np.testing.assert_array_equal(np.concatenate([labels for _, labels in parts]), y)
+    np.testing.assert_array_equal(np.vstack([part for part, _ in parts]), X)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=y)
+    frame.to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match=r"one of \['a', 'b', 'c', 'label'\]; got 'typo'"):
+        list(batches(tmp_path / "x.parquet", "typo"))
+    assert [labels for _, labels in batches(tmp_path / "x.parquet")] == [None]
+    array = pytest.importorskip("dask.array", reason="needs the extra [distributed]")
+    A = array.from_array(X, chunks=(10, 3))
+    assert [labels for _, labels in batches(A)] == [None] * 3
+    with pytest.raises(ValueError, match="X has 3 partitions and y has 1"):
+        list(batches(A, array.from_array(y, chunks=25)))
+    with pytest.raises(ValueError, match="one too, cut alike; got ndarray"):
+        list(batches(A, y))

@@ -53,8 +53,9 @@ def test_one_class_of_several_is_drawn_on_given_axes(model):
     display = SwitchesDisplay.from_estimator(several, label="b", order=False, ax=ax)
     assert display.ax_ is ax
     np.testing.assert_array_equal(display.states == 0, several.switches_[1])
-    with pytest.raises(ValueError, match="one of the classes"):
-        SwitchesDisplay.from_estimator(several, label="d")
+    for fitted in (several, model):
+        with pytest.raises(ValueError, match="label must be one of the classes"):
+            SwitchesDisplay.from_estimator(fitted, label="d")
 
 
 def test_an_unfitted_model_is_refused():

@@ -72,7 +72,5 @@ def test_the_number_of_rounds_is_checked(Model):
 @pytest.mark.parametrize(("geometry", "what"), [("l2", "'l2'"), (LpBall, "the class LpBall")])
 def test_the_geometry_has_to_be_one(Model, geometry, what):
     bags, y = witness_bags(8)
-    with pytest.raises(
-        TypeError, match=rf"geometry must be a WeightGeometry such as LpBall\(p=2\); got {what}"
-    ):
+    with pytest.raises(TypeError, match=rf"geometry must be a Geometry such as LpBall\(p=2\); got {what}"):
         Model(geometry=geometry).fit(bags, y)

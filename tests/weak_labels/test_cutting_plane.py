@@ -63,7 +63,7 @@ def test_the_nu_form_and_the_c_form_agree(T, M, theta):
     result = solved(stack, C, theta, M, 1e-8)
     P = result.certificate.upper
     assert weak.inner_optimum_nu(explicit, groups, C, theta) == pytest.approx(-1.0 / (4.0 * P), rel=1e-5)
-    assert 0.5 * result.machine.coef.sum() == pytest.approx(P, rel=1e-5)
+    assert 0.5 * result.inner.coef.sum() == pytest.approx(P, rel=1e-5)
 
 
 def test_block_descent_reaches_the_same_optimum():
@@ -111,9 +111,9 @@ def test_the_stack_is_what_its_definition_says(rng):
     explicit = [weak.input_output_kernel(Ks[m], rows[t][m]) for t in range(3) for m in range(2)]
     eta, v = rng.random(6), rng.normal(size=9)
     np.testing.assert_allclose(stack.combine(eta), sum(e * K for e, K in zip(eta, explicit, strict=True)))
-    np.testing.assert_allclose(stack.images(v), [K @ v for K in explicit])
+    np.testing.assert_allclose(stack.matvecs(v), [K @ v for K in explicit])
     V = rng.normal(size=(9, 2))
-    np.testing.assert_allclose(stack.images(V), [K @ V for K in explicit])
+    np.testing.assert_allclose(stack.matvecs(V), [K @ V for K in explicit])
     np.testing.assert_allclose(stack.energies(v), [0.5 * v @ K @ v for K in explicit])
     f = sum(K @ c for K, c in zip(Ks, stack.point_coef(eta, np.abs(v)), strict=True))
     slow = sum(eta[2 * t + m] * Ks[m] @ (rows[t][m] * np.abs(v)) for t in range(3) for m in range(2))
@@ -129,7 +129,7 @@ def test_the_bag_kernels_are_the_convolution_of_the_chosen_instances(rng):
     explicit = [weak.bag_kernel(K, picks, keys.signs) for picks in chosen]
     eta, v = rng.random(2), rng.random(4)
     np.testing.assert_allclose(stack.combine(eta), sum(e * B for e, B in zip(eta, explicit, strict=True)))
-    np.testing.assert_allclose(stack.images(v), [B @ v for B in explicit])
+    np.testing.assert_allclose(stack.matvecs(v), [B @ v for B in explicit])
 
 
 @pytest.mark.parametrize("seed", range(3))

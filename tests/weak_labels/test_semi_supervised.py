@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from tests.weak_labels.data import BANK, FIXED_TWO, blobs
 
-from kernelweave import KernelBank, SemiSupervisedMKLClassifier, Views, presets
+from kernelweave import KernelBank, MKLClusterer, SemiSupervisedMKLClassifier, Views, presets
 from kernelweave.kernels import Linear
 
 
@@ -356,3 +356,17 @@ def test_the_preset_is_the_thesis():
     assert presets.iokl(theta=2.0).theta == 2.0
     assert presets.iokl(theta=None).theta is None
     assert isinstance(presets.iokl(), SemiSupervisedMKLClassifier)
+
+
+@pytest.mark.filterwarnings("ignore:Stopped")
+def test_a_column_that_never_changes_is_no_obstacle_to_weak_labels():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=40), np.zeros(40)])
+    y = np.where(X[:, 0] > 0, 1, 0)
+    X[:, 0] += 3.0 * (2 * y - 1)
+    given = np.where(np.arange(40) < 12, y, -1)
+    bank = KernelBank.per_feature(widths=[1.0], degrees=[1])
+    model = SemiSupervisedMKLClassifier(bank).fit(X, given)
+    assert (model.predict(X) == y).mean() > 0.9
+    clusters = MKLClusterer(bank).fit(X).labels_
+    assert max((clusters == y).mean(), (clusters != y).mean()) > 0.9

@@ -155,8 +155,8 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         self._require_fit()
         _, scores, on = self._predict_with_patterns(X)
         on &= np.atleast_2d(self.kernel_weights_) > 0.0
-        if hasattr(self.bank_, "sees"):
-            on &= self.bank_.sees(check_input(self, X, reset=False))[:, None]
+        if hasattr(self.bank_, "available_in"):
+            on &= self.bank_.available_in(check_input(self, X, reset=False))[:, None]
         return np.asarray(on[np.arange(len(on)), scores.argmax(axis=1)])
 
     def contributions(self, X: Any) -> AnyArray:

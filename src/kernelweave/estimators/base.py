@@ -173,28 +173,29 @@ def _linear(models: Sequence[Any], coefs: Sequence[Matrix], X: Any) -> list[Matr
 
 
 class KnownDecisions:
-    """A fitted model whose decision values for some samples are known: scorers ask it instead of the model.
+    """A fitted model whose decision values for some samples X are known: scorers ask it instead of the model.
 
-    Everything but the decision values of these samples is the model's own.
+    Of these samples, recognised by being the same object, the values are as given; everything else is the
+    model's own.
     """
 
-    def __init__(self, model: Any, values: AnyArray) -> None:
-        self._model, self._known = model, values
+    def __init__(self, model: Any, X: Any, values: AnyArray) -> None:
+        self._model, self._X, self._known = model, X, values
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
-    def _values(self, X: Any) -> AnyArray:  # noqa: ARG002 - they are those of the samples it was made for
-        return self._known
+    def _values(self, X: Any) -> AnyArray:
+        return self._known if X is self._X else self._model._values(X)
 
-    def decision_function(self, X: Any) -> AnyArray:  # noqa: ARG002
-        """Return the known values."""
-        return self._known
+    def decision_function(self, X: Any) -> AnyArray:
+        """Return the decision values, known or the model's."""
+        return self._values(X)
 
     def predict(self, X: Any) -> AnyArray:
-        """Return what the model predicts from the known values."""
+        """Return what the model predicts from the decision values."""
         return type(self._model).predict(self, X)  # type: ignore[no-any-return]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return what the model's own ``score`` makes of the known values."""
+        """Return what the model's own ``score`` makes of the decision values."""
         return float(type(self._model).score(self, X, y, sample_weight))

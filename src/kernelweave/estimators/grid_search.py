@@ -219,7 +219,8 @@ class FoldSearch:
         values = decision_values(list(candidates.values()), unseen.X)
         rows = []
         for (place, candidate), known in zip(candidates.items(), values, strict=True):
-            score = self.score(KnownDecisions(candidate, known), unseen.X, unseen.y, unseen.weight)
+            answering = KnownDecisions(candidate, unseen.X, known)
+            score = self.score(answering, unseen.X, unseen.y, unseen.weight)
             rows.append(CandidateRow(place, fold.number, score=score, **outcomes[place]))
         return grid, rows
 

@@ -154,4 +154,5 @@ def _scores(models: Sequence[MKLModel], X: Any, y: Any) -> Vector:
     if not hasattr(models[0], "score"):
         return np.full(len(models), np.nan)
     values = decision_values(models, X)
-    return np.array([KnownDecisions(*known).score(X, y) for known in zip(models, values, strict=True)])
+    answering = [KnownDecisions(model, X, known) for model, known in zip(models, values, strict=True)]
+    return np.array([model.score(X, y) for model in answering])

@@ -105,12 +105,11 @@ def solve_and_certify(
     # Rounding takes up to about 1e-5 of the objective: go this much further than asked.
     rough = replace(solver, tol=max(tol - 2e-5, 0.5 * tol))
     result = certify(problem, rough.run(problem, start, progress), task.exact_grams, tol)
-    capped = result.stopped == "max_iter" and solver.max_iter is not None
-    done = capped or result.stopped in ("converged", "interrupted")
+    left = None if solver.max_iter is None else solver.max_iter - result.n_iter
+    done = left == 0 or result.stopped in ("converged", "interrupted")
     float64_grams = None if done else task.float64_grams()
     if float64_grams is None:
         return result, grams
-    left = None if solver.max_iter is None else max(1, solver.max_iter - result.n_iter)
     warm = WarmStart(result.eta, result.inner.coef)
     on_float64 = replace(problem, grams=float64_grams)
     try:

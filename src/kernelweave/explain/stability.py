@@ -158,15 +158,18 @@ def weight_stability(
     plain = {"probability": False} if hasattr(model, "probability") else {}
     model = clone(model).set_params(**plain)
     model._check_parameters()
-    task = model._prepare(X, y)
+    data = model._validate(X, y)
+    model._check_parts(data)
+    task = model._build_grams(data, [model] * (n_resamples + 1))
     solved = model._solve(task)
-    model._keep(task, solved)
+    model._set_fitted(task, solved)
     warn_if_open([one.result for one in solved], model.tol)
-    starts = [one.start for one in solved]
+    starts = [one.warm_start for one in solved]
     found, still_open = [], []
-    classes = _classes(task.targets)
-    for counts in _resample_counts(n_resamples, len(task.weight), classes, check_random_state(random_state)):
-        again = model._solve(replace(task, weight=task.weight * counts), starts)
+    rng, classes = check_random_state(random_state), _classes(task.targets)
+    for counts in _resample_counts(n_resamples, len(data.weight), classes, rng):
+        resampled = replace(task, data=replace(data, weight=data.weight * counts))
+        again = model._solve(resampled, starts)
         still_open += [one.result for one in again]
         eta = [one.result.eta for one in again]
         found.append(eta[0] if len(eta) == 1 else np.array(eta))

@@ -1,17 +1,12 @@
-"""Sample weights reach every step of a method, not only its last machine."""
+"""FisherMKLClassifier: what it refuses, and what sample weights mean to it."""
 
 import numpy as np
 import pytest
-from kernelweave.learners.threshold import fewest_errors
 
-from kernelweave import (
-    FisherMKLClassifier,
-    KernelBank,
-    ObscureClassifier,
-)
-from kernelweave.estimators import discriminating
+from kernelweave import FisherMKLClassifier, KernelBank, path
+from kernelweave.estimators import fisher
 from kernelweave.kernels import Gaussian, Linear
-from kernelweave.solvers import DualAscent
+from kernelweave.learners.fisher import fewest_errors
 
 BANK = KernelBank([Linear(), Gaussian(gamma=0.3)])
 
@@ -21,6 +16,15 @@ def samples(classes=2, n=50):
     X = rng.normal(size=(n, 3))
     y = np.digitize(X[:, 0] + 0.7 * rng.normal(size=n), np.linspace(-0.5, 0.5, classes - 1))
     return X, y, rng.integers(1, 5, size=n)
+
+
+def test_the_joint_discriminant_says_that_it_cuts_no_axis():
+    X, y, _ = samples(3)
+    model = FisherMKLClassifier(BANK, multiclass="joint", threshold="zero")
+    with pytest.raises(ValueError, match=r"leave threshold at 'midpoint'.*got threshold='zero'"):
+        model.fit(X, y)
+    model.fit(X, y > 0)  # two classes have an axis
+    model.set_params(threshold="midpoint").fit(X, y)
 
 
 def test_the_joint_discriminant_counts_weights_as_repeated_samples():
@@ -43,18 +47,16 @@ def test_a_cut_counts_errors_by_their_weight(monkeypatch):
         told.append(weight)
         return fewest_errors(values, above, weight, near)
 
-    monkeypatch.setattr(discriminating, "fewest_errors", watched)
+    monkeypatch.setattr(fisher, "fewest_errors", watched)
     X, y, weight = samples()
     FisherMKLClassifier(BANK, threshold="leave_one_out").fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(told, [weight])
 
 
-@pytest.mark.parametrize("p", [1.3, 2.0])
-def test_a_stream_after_a_fit_knows_the_lengths_of_its_vectors(p):
-    X, y, _ = samples(3)
-    model = ObscureClassifier(BANK, p=p, solver=DualAscent(tol=1e-2), random_state=0).fit(X, y)
-    q = p / (p - 1.0)
-    theta = np.zeros((3, len(y)))
-    theta[:, model.support_] = q * model.dual_coef_
-    expected = [np.trace(theta @ K @ theta.T) for K in BANK.fit(X).grams()]
-    np.testing.assert_allclose(model._new_stream(X).s, expected, rtol=1e-6)
+def test_a_path_varies_the_norm_and_the_ridge_and_nothing_else():
+    X, y, _ = samples()
+    for param in ("p", "reg"):
+        walk = path(FisherMKLClassifier(BANK), X, y, param=param, values=[1.5, 2.0])
+        assert [getattr(model, param) for model in walk.models] == [1.5, 2.0]
+    with pytest.raises(ValueError, match=r"begin with p or reg; got 'geometry__p'"):
+        path(FisherMKLClassifier(BANK), X, y, param="geometry__p", values=[2.0])
