@@ -11,7 +11,8 @@ import kernelweave.solvers as solvers
 import kernelweave.solvers.column_generation as column_generation
 from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, RidgeSimplex, Simplex, Uniform
-from kernelweave.gram import DenseGrams, LazyGrams, MatrixSource, PackedGrams
+from kernelweave.gram import DenseGrams, LazyGrams, PackedGrams
+from kernelweave.gram.source import MatrixSource
 from kernelweave.learners import Hinge, SquaredHinge
 from kernelweave.solvers import (
     SOLVERS,

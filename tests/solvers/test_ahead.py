@@ -108,7 +108,7 @@ def test_a_machine_that_cannot_be_solved_is_no_reason_to_stop(monkeypatch):
     def fails(*_args, **_how):
         raise np.linalg.LinAlgError
 
-    sample.problem = Problem(sample.problem.bank, sample.problem.y, Square(), LpBall(2.0))
+    sample.problem = Problem(sample.problem.grams, sample.problem.y, Square(), LpBall(2.0))
     monkeypatch.setattr(Square, "solve", fails)
     assert sample.energies(LpBall(2.0).start(12)) is None
     assert solver.run(large, start=sample.eta, ahead=sample).stopped == "converged"

@@ -3,7 +3,8 @@
 import numpy as np
 
 from kernelweave.geometry import LpBall
-from kernelweave.gram import MatrixSource, PackedGrams
+from kernelweave.gram import PackedGrams
+from kernelweave.gram.source import MatrixSource
 from kernelweave.learners import Hinge
 from kernelweave.solvers import BlockDescent, Problem
 
