@@ -87,7 +87,7 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
     """
 
     multiclass_choices: ClassVar[tuple[str, ...]] = ("per_class", "shared", "joint")
-    walkable: ClassVar[tuple[str, ...]] = ("p", "reg")
+    path_params: ClassVar[tuple[str, ...]] = ("p", "reg")
     accepts_missing_views: ClassVar[bool] = False  # its threshold and shrinkage look at all samples
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
         "bank": partial(KernelBank.distances, scaling=UnitTrace()),
