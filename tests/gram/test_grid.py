@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from kernelweave.gram.grid import LENGTH, ORDER, Grid
 
 RNG = np.random.default_rng(11)

@@ -143,7 +143,9 @@ class Blurred(DenseGrams):
 
 @each_set
 @pytest.mark.parametrize(
-    ("learner", "kind"), [(Hinge(C=10.0), ("hinge", 10.0)), (SquaredHinge(C=10.0), ("squared", 10.0))], ids=repr
+    ("learner", "kind"),
+    [(Hinge(C=10.0), ("hinge", 10.0)), (SquaredHinge(C=10.0), ("squared", 10.0))],
+    ids=repr,
 )
 def test_bounds_allow_for_as_much_rounding_as_the_stack_declares(geometry, named, learner, kind):
     Ks, y = random_problem(0, n=40, M=3)

@@ -90,7 +90,9 @@ def test_weights_of_samples_keep_their_total(problem, rng, monkeypatch):
     weight = rng.random(N)
     seen = []
     run = Newton.run
-    monkeypatch.setattr(Newton, "run", lambda self, p, *how, **more: seen.append(p) or run(self, p, *how, **more))
+    monkeypatch.setattr(
+        Newton, "run", lambda self, p, *how, **more: seen.append(p) or run(self, p, *how, **more)
+    )
     subsample_warm_start(replace(problem, weight=weight), Newton(tol=1e-3))
     assert seen[0].weight.sum() == pytest.approx(weight.sum())
     assert seen[0].grams.n_samples == SIZE
@@ -176,7 +178,9 @@ def test_only_the_rows_offered_are_taken_and_several_columns_count(rng):
     rows = representative_rows(Y, kept, 300)
     assert rows.size == 300
     assert np.isin(rows, kept).all()
-    np.testing.assert_allclose(np.bincount(labels[rows]) / 300, np.bincount(labels[kept]) / kept.size, atol=0.01)
+    np.testing.assert_allclose(
+        np.bincount(labels[rows]) / 300, np.bincount(labels[kept]) / kept.size, atol=0.01
+    )
 
 
 @pytest.fixture
