@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from kernelweave.bank.gap_fits import fit_with_gaps
 from scipy import sparse
 
 from kernelweave import KernelBank, Views
 from kernelweave.bank import PrecomputedBank
+from kernelweave.bank.gap_fits import fit_with_gaps
 from kernelweave.gram import LazyGrams, PackedGrams
 from kernelweave.kernels import ExpDistance, Gaussian, Linear, Precomputed, UnitTrace
 

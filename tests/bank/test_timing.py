@@ -3,10 +3,10 @@
 import time
 
 import numpy as np
-from kernelweave.bank.unchecked import UncheckedSource
 
 from kernelweave import _core
 from kernelweave.bank.precomputed import PrecomputedBank
+from kernelweave.bank.unchecked import UncheckedSource
 from kernelweave.kernels.checks import probes
 
 N, PATIENCE = 1000, 30.0

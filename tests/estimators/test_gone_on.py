@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernelweave.bank.gram_bank import GramBank
-from kernelweave.solvers.verification import Bounds
 from tests.reference.conic import conic_optimum
 
 from kernelweave import MKLClassifier
+from kernelweave.bank.gram_bank import GramBank
 from kernelweave.estimators import training
 from kernelweave.geometry import LpBall, Simplex
 from kernelweave.gram import MatrixSource, PackedGrams
 from kernelweave.learners import Hinge
 from kernelweave.solvers import Certificate, Newton, Problem
+from kernelweave.solvers.verification import Bounds
 
 N, TOL = 80, 1e-3
 

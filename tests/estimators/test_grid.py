@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from kernelweave.estimators.grid import Grid, axis
 from kernelweave.estimators.task import Start
-
 from kernelweave.geometry import BoxSimplex, Geometry, LpBall, Simplex
 from kernelweave.learners import Hinge
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernelweave.estimators.task import Solution, Start, starts
 
 from kernelweave import KernelBank, MKLClassifier, MKLRegressor, path
+from kernelweave.estimators.task import Solution, Start, starts
 from kernelweave.estimators.training import _known
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex
 from kernelweave.gram import DenseGrams

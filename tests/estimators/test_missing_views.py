@@ -4,11 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
-from kernelweave.bank.gap_fits import fit_with_gaps
 from sklearn.model_selection import cross_val_score
 from tests.reference.conic import conic_optimum
 
 from kernelweave import KernelBank, MKLClassifier, MKLClassifierCV, SampleAdaptiveMKLClassifier, Views
+from kernelweave.bank.gap_fits import fit_with_gaps
 from kernelweave.datasets.view_entries import make_views, remove_entries
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian

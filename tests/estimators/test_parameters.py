@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from kernelweave.estimators.parameters import check_count, check_from_zero, check_number, check_share
 
 from kernelweave import (
     ITML,
@@ -17,6 +16,7 @@ from kernelweave import (
     SemiSupervisedMKLClassifier,
 )
 from kernelweave.estimators import SVM2K
+from kernelweave.estimators.parameters import check_count, check_from_zero, check_number, check_share
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 Y = np.arange(12) % 2

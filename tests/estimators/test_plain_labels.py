@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from kernelweave.estimators.targets import encode_labels
 from sklearn.utils.multiclass import check_classification_targets
+
+from kernelweave.estimators.targets import encode_labels
 
 WHOLE = [np.float64, np.float32, np.int64, np.int8, np.uint16]
 

@@ -7,8 +7,6 @@ import warnings
 
 import numpy as np
 import pytest
-from kernelweave.estimators.folds import Search
-from kernelweave.estimators.interrupt import interruptible
 from rich.console import Console
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -20,6 +18,8 @@ from threadpoolctl import threadpool_info
 
 from kernelweave import KernelBank, MKLClassifierCV
 from kernelweave.estimators import progress
+from kernelweave.estimators.folds import Search
+from kernelweave.estimators.interrupt import interruptible
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex
 from kernelweave.kernels import Gaussian
 from kernelweave.learners import NuHinge

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from kernelweave.learners.threshold import fewest_errors
 
 from kernelweave import (
     FisherMKLClassifier,
@@ -11,6 +10,7 @@ from kernelweave import (
 )
 from kernelweave.estimators import discriminating
 from kernelweave.kernels import Gaussian, Linear
+from kernelweave.learners.threshold import fewest_errors
 from kernelweave.solvers import DualAscent
 
 BANK = KernelBank([Linear(), Gaussian(gamma=0.3)])

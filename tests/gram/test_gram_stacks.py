@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from kernelweave.gram.choose import packing, wish
-from kernelweave.gram.sums import summed
 
 from kernelweave.gram import DenseGrams, LazyGrams, MatrixSource, PackedGrams, choose, memory, source, store
+from kernelweave.gram.choose import packing, wish
 from kernelweave.gram.memory import budget, free_bytes, human, lazy_bytes, packed_bytes
 from kernelweave.gram.source import renumbered
+from kernelweave.gram.sums import summed
 
 
 @pytest.fixture

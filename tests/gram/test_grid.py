@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from kernelweave.gram.grid import LENGTH, ORDER, Grid
 
 RNG = np.random.default_rng(11)

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernelweave.gram.grid import ORDER, Grid
-from kernelweave.gram.knots import Knots
 from scipy import sparse
 
 from kernelweave import KernelBank
 from kernelweave.bank import Entry
+from kernelweave.gram.grid import ORDER, Grid
+from kernelweave.gram.knots import Knots
 from kernelweave.kernels import (
     Centering,
     Gaussian,

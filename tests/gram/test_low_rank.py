@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from kernelweave.bank.gram_bank import GramBank
-from kernelweave.gram.basis import among_samples
 from tests.reference.conic import conic_optimum
 
 from kernelweave import KernelBank, MKLClassifier
 from kernelweave.bank import Entry
+from kernelweave.bank.gram_bank import GramBank
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry import LpBall, Simplex
 from kernelweave.gram import JoinedGrams, LazyGrams, LowRankGrams, PackedGrams, choose
+from kernelweave.gram.basis import among_samples
 from kernelweave.kernels import Gaussian, Linear, Polynomial, UnitMean
 from kernelweave.learners import Hinge
 from kernelweave.solvers import ColumnGeneration

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from kernelweave.bank.gram_bank import GramBank
-from kernelweave.gram.basis import among_knots
 from tests.reference.conic import conic_optimum
 
 from kernelweave import KernelBank, MKLClassifier, MKLRegressor
 from kernelweave.bank import Entry
+from kernelweave.bank.gram_bank import GramBank
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex
 from kernelweave.gram import JoinedGrams, LazyGrams, LowRankGrams, PackedGrams, choose
+from kernelweave.gram.basis import among_knots
 from kernelweave.kernels import Gaussian, Laplacian, Polynomial, UnitTrace
 from kernelweave.learners import Hinge
 

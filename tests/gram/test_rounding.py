@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernelweave.gram.sums import summed
 
 from kernelweave.gram import MatrixSource, PackedGrams
 from kernelweave.gram.rounding import SINGLE, of_energies
+from kernelweave.gram.sums import summed
 
 
 def held(K, centre):

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from kernelweave.gram.scratch import forget, lease
 
 from kernelweave.gram import MatrixSource, PackedGrams, scratch
+from kernelweave.gram.scratch import forget, lease
 
 
 @pytest.fixture(autouse=True)
