@@ -220,7 +220,7 @@ class OuterState:
             matvecs = known.matvecs
             if matvecs is None and self._keep_matvecs:  # it comes from a solver without use for them
                 matvecs = p.grams.matvecs(known.inner.coef, known.inner.hessian_support)
-            return self._update_bounds(replace(known, upper=upper, matvecs=matvecs), solved=False)
+            return self._update_bounds(replace(known, matvecs=matvecs), solved=False)
         inner = p.learner.solve(self.combined(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
         self._coef = inner.coef
         matvecs = p.grams.matvecs(inner.coef, inner.hessian_support) if self._keep_matvecs else None
