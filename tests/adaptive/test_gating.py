@@ -8,7 +8,7 @@ from tests.reference.problems import random_problem
 
 from kernelweave.adaptive.gating import GatedObjective, Sigmoid, Softmax, learn_gating
 from kernelweave.geometry import LpBall
-from kernelweave.gram import MatrixSource, PackedGrams
+from kernelweave.gram import DenseGrams
 from kernelweave.learners import Hinge, SquaredHinge
 from kernelweave.solvers import Problem
 
@@ -18,7 +18,7 @@ GATINGS = [(Softmax(), lambda a: softmax(a, axis=1)), (Sigmoid(), expit)]
 @pytest.fixture
 def data(rng):
     Ks, y = random_problem(0, 30, 3)
-    stack = PackedGrams.pack([MatrixSource(Ks)], 3, 30, "float64", centre=False)
+    stack = DenseGrams(Ks).packed("float64")
     return Ks, y, stack, np.column_stack([rng.normal(size=(30, 2)), np.ones(30)])
 
 

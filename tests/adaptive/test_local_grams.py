@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from kernelweave.adaptive.local_grams import LocalGrams, weighted_locally
-from kernelweave.gram import DenseGrams, MatrixSource, PackedGrams
+from kernelweave.adaptive.local_grams import (
+    BlockLocalGrams,
+    LocalGrams,
+    as_weightable,
+    weighted_locally,
+)
+from kernelweave.gram import BlockGrams, DenseGrams
+from kernelweave.gram.source import MatrixSource
 
 
 @pytest.fixture
@@ -13,10 +19,19 @@ def matrices(rng):
 
 
 def packed(matrices, dtype="float64", centre=False):
-    return PackedGrams.pack([MatrixSource(matrices)], 4, 30, dtype, centre, 2)
+    return DenseGrams(matrices, centre=centre, n_threads=2).packed(dtype)
 
 
-STACKS = {"packed": packed, "float32": lambda Ks: packed(Ks, "float32"), "by reference": DenseGrams}
+def by_blocks(matrices, centre=False):
+    return BlockGrams([MatrixSource(matrices)], 4, 30, centre=centre)
+
+
+STACKS = {
+    "packed": packed,
+    "float32": lambda Ks: packed(Ks, "float32"),
+    "as given": lambda Ks: as_weightable(DenseGrams(Ks)),
+    "by blocks": by_blocks,
+}
 
 
 @pytest.mark.parametrize("name", STACKS)
@@ -29,7 +44,8 @@ def test_the_verbs_are_those_of_the_weighted_matrices(rng, matrices, name, colum
     tolerance = dict(rtol=1e-5, atol=1e-4) if name == "float32" else dict(rtol=1e-10, atol=1e-9)
     total = sum(w * K for w, K in zip(eta, weighted, strict=True))
     np.testing.assert_allclose(stack.combine(eta), total, **tolerance)
-    np.testing.assert_allclose(stack.images(V), [K @ V for K in weighted], **tolerance)
+    np.testing.assert_allclose(stack.matvecs(V), [K @ V for K in weighted], **tolerance)
+    np.testing.assert_allclose(stack.matvec_with_error(eta, V)[0], total @ V, **tolerance)
     np.testing.assert_allclose(stack.energies(V), [0.5 * np.vdot(V, K @ V) for K in weighted], **tolerance)
     expected = [K @ (e.reshape(30, *[1] * len(columns)) * V) for K, e in zip(matrices, local, strict=True)]
     np.testing.assert_allclose(stack.column_weighted_matvecs(V), expected, **tolerance)
@@ -38,20 +54,28 @@ def test_the_verbs_are_those_of_the_weighted_matrices(rng, matrices, name, colum
     assert np.all(stack.offset(eta, V) == 0.0)
 
 
-def test_some_kernels_may_be_taken_out(rng, matrices):
-    local, which = rng.random((4, 30)), np.array([2, 0])
-    v = rng.normal(size=30)
-    for grams in (packed(matrices), DenseGrams(matrices)):
-        stack = weighted_locally(grams, local)
-        np.testing.assert_allclose(stack.subset(which).images(v), stack.images(v)[which], atol=1e-9)
+@pytest.mark.parametrize("held", [packed, by_blocks])
+def test_some_kernels_or_samples_may_be_taken_out(rng, matrices, held):
+    local, which, rows = rng.random((4, 30)), np.array([2, 0]), np.array([1, 4, 5, 20])
+    v, few = rng.normal(size=30), rng.normal(size=4)
+    stack = weighted_locally(held(matrices), local)
+    np.testing.assert_allclose(stack.subset(which).matvecs(v), stack.matvecs(v)[which], atol=1e-9)
+    expected = [(K * np.outer(e, e))[np.ix_(rows, rows)] @ few for K, e in zip(matrices, local, strict=True)]
+    np.testing.assert_allclose(stack.sample(rows).matvecs(few), expected, atol=1e-9)
 
 
 def test_no_matrix_is_written_down(matrices):
     grams = packed(matrices)
+    assert as_weightable(grams) is grams
     assert weighted_locally(grams, np.ones((4, 30))).packed is grams
 
 
-def test_centred_storage_is_refused_because_its_origin_is_gone(matrices):
+@pytest.mark.parametrize("held", [packed, by_blocks, DenseGrams])
+def test_centred_storage_is_refused_because_its_origin_is_gone(matrices, held):
     with pytest.raises(TypeError, match="uncentred"):
-        weighted_locally(packed(matrices, centre=True), np.ones((4, 30)))
+        weighted_locally(held(matrices, centre=True), np.ones((4, 30)))
+
+
+def test_each_way_of_holding_kernels_keeps_its_own(matrices):
     assert isinstance(weighted_locally(packed(matrices), np.ones((4, 30))), LocalGrams)
+    assert isinstance(weighted_locally(by_blocks(matrices), np.ones((4, 30))), BlockLocalGrams)

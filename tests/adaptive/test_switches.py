@@ -19,7 +19,7 @@ from kernelweave.adaptive.switches import (
     learn_switches,
 )
 from kernelweave.geometry import LpBall, Simplex
-from kernelweave.gram import MatrixSource, PackedGrams
+from kernelweave.gram import DenseGrams
 from kernelweave.learners import Hinge, NuHinge, SquaredHinge
 from kernelweave.learners.margins import ScaledMargins
 from kernelweave.solvers import Newton, Problem
@@ -119,7 +119,7 @@ def centred(K):
 def problem(seed, learner=None, geometry=None, n=40, M=6):
     Ks, y = random_problem(seed, n, M)
     Ks = [centred(K) for K in Ks]
-    stack = PackedGrams.pack([MatrixSource(Ks)], M, n, "float64", centre=False)
+    stack = DenseGrams(Ks).packed("float64")
     return Ks, y, Problem(stack, y, learner or Hinge(C=2.0), geometry or Simplex(), np.ones(n))
 
 
@@ -145,7 +145,7 @@ def test_for_given_switches_and_margins_the_bounds_enclose_the_conic_optimum(
     optimum = adaptive_optimum(Ks, y, 2.0, oracle, switches, margins, degree)
     for tol in (1e-1, 1e-6):
         result = Newton(tol=tol).solve(
-            weighted_locally(p.bank, switches.T.astype(float)), y, ScaledMargins(learner, margins), geometry
+            weighted_locally(p.grams, switches.T.astype(float)), y, ScaledMargins(learner, margins), geometry
         )
         slack = 1e-6 * optimum
         assert result.certificate.lower <= optimum + slack
@@ -162,7 +162,7 @@ def test_sample_weights_are_prices_with_scaled_margins_too(rng):
     )
     optimum = adaptive_optimum(Ks, y, 2.0 * weight, ("simplex",), switches, margins)
     learner = ScaledMargins(Hinge(C=2.0), margins)
-    stack = weighted_locally(p.bank, switches.T.astype(float))
+    stack = weighted_locally(p.grams, switches.T.astype(float))
     result = Newton(tol=1e-6).solve(stack, y, learner, Simplex(), weight=weight)
     assert result.certificate.upper == pytest.approx(optimum, rel=3e-6)
 
@@ -184,9 +184,9 @@ def test_the_present_switches_are_always_feasible(seed):
     _, y, p = problem(seed)
     switches, solver = everything(), Newton(tol=1e-4)
     for _ in range(4):
-        grams = weighted_locally(p.bank, switches.T.astype(float))
+        grams = weighted_locally(p.grams, switches.T.astype(float))
         result = solver.solve(grams, y, p.learner, p.geometry)
-        g, b = contributions(result, grams), float(result.machine.intercept)
+        g, b = contributions(result, grams), float(result.inner.intercept)
         f = (switches * g).sum(axis=1) + b
         slack = np.maximum(0.0, 1.0 - y * f)
         switches, feasible = fewest_kernels(y[:, None] * g, 1.0 - slack - y * b, everything(), 2)
@@ -195,21 +195,21 @@ def test_the_present_switches_are_always_feasible(seed):
 
 def test_without_slacks_many_programs_would_be_infeasible():
     _, y, p = problem(0)
-    grams = weighted_locally(p.bank, everything().T.astype(float))
+    grams = weighted_locally(p.grams, everything().T.astype(float))
     result = Newton(tol=1e-4).solve(grams, y, p.learner, p.geometry)
-    g, b = contributions(result, grams), float(result.machine.intercept)
+    g, b = contributions(result, grams), float(result.inner.intercept)
     assert not fewest_kernels(y[:, None] * g, 1.0 - y * b, everything(), 2)[1].all()
 
 
 def test_contributions_are_what_every_kernel_adds():
     Ks, _, p = problem(3)
     switches = np.random.default_rng(0).random((40, 6)) < 0.6
-    grams = weighted_locally(p.bank, switches.T.astype(float))
+    grams = weighted_locally(p.grams, switches.T.astype(float))
     result = Newton(tol=1e-4).run(Problem(grams, p.y, p.learner, p.geometry))
     g = contributions(result, grams)
     for i in range(5):
         for m in range(6):
-            total = sum(result.machine.coef[j] * switches[j, m] * Ks[m][j, i] for j in range(40))
+            total = sum(result.inner.coef[j] * switches[j, m] * Ks[m][j, i] for j in range(40))
             assert g[i, m] == pytest.approx(result.eta[m] * total, abs=1e-9)
 
 
@@ -229,8 +229,8 @@ def test_margins_are_those_of_the_round_before(rng):
     first = learn_switches(p, Newton(tol=1e-6), rule(scale_margins=True, max_rounds=1))
     second = learn_switches(p, Newton(tol=1e-6), rule(scale_margins=True, max_rounds=2))
     assert (first.margins == 1.0).all()
-    eta, v = first.result.eta, first.result.machine.coef
-    norms = eta * np.sqrt([v @ p.bank.combine(np.eye(6)[m]) @ v for m in range(6)])
+    eta, v = first.result.eta, first.result.inner.coef
+    norms = eta * np.sqrt([v @ p.grams.combine(np.eye(6)[m]) @ v for m in range(6)])
     assert second.margins == pytest.approx(second.switches @ norms / norms.sum())
 
 

@@ -8,7 +8,7 @@ from tests.reference.problems import duplicated_problem, random_problem
 
 from kernelweave import AlignedMKLClassifier, KernelBank, alignf_weights, alignment, centered_alignment
 from kernelweave.baselines.target_alignment import moments, simplex_code
-from kernelweave.gram import MatrixSource
+from kernelweave.gram.source import MatrixSource
 from kernelweave.kernels import FromFunction, Gaussian, Linear
 from kernelweave.learners import Hinge
 

@@ -12,6 +12,7 @@ from tests.reference.conic import conic_optimum
 from tests.reference.problems import random_problem
 
 import kernelweave.learners as learners
+from kernelweave.geometry import Simplex
 from kernelweave.learners import (
     Hinge,
     Learner,
@@ -21,7 +22,8 @@ from kernelweave.learners import (
     SquaredHinge,
     UnbiasedSquaredHinge,
 )
-from kernelweave.learners.worst import worst_primal
+from kernelweave.solvers import Problem
+from kernelweave.solvers.certificate import robust_primal
 
 # learner, the same for the conic oracle, its primal value by a naive loop
 CASES = [
@@ -36,6 +38,12 @@ CASES = [
     ),
 ]
 IDS = [repr(case[0]) for case in CASES]
+
+
+def worst_primal(learner, f, error, coef, y):
+    """Return the primal value at worst if K v is f up to the error, and the solution it is of."""
+    inner, primal = robust_primal(Problem(None, y, learner, Simplex()), f, error, coef)
+    return primal, inner
 
 
 @pytest.fixture(params=[0, 1, 2])
@@ -60,10 +68,8 @@ def test_its_grid_is_legal_and_runs_from_smooth_to_close(problem, learner, oracl
         variant = type(learner)(**learner.get_params() | {learner.tunable: value})
         for column in (y, rare):
             variant.check(column, weight)
-        machine = variant.solve(K, y, tol=1e-6)
-        losses.append(
-            np.maximum(0.0, 1.0 - y * (K @ machine.coef + machine.intercept) / machine.margin).sum()
-        )
+        inner = variant.solve(K, y, tol=1e-6)
+        losses.append(np.maximum(0.0, 1.0 - y * (K @ inner.coef + inner.intercept) / inner.margin).sum())
     assert (np.diff(losses) < 1e-4).all()
 
 
@@ -72,20 +78,20 @@ def test_its_grid_is_legal_and_runs_from_smooth_to_close(problem, learner, oracl
 def test_the_two_bounds_enclose_the_optimum(problem, learner, oracle, primal, tol):
     K, y = problem
     optimum = conic_optimum([K], y, oracle, ("uniform",)).value
-    machine = learner.solve(K, y, tol=tol)
+    inner = learner.solve(K, y, tol=tol)
     slack = 1e-8 * abs(optimum)
-    assert machine.dual <= optimum + slack
-    assert optimum <= machine.primal + slack
-    assert machine.relative_gap <= tol
-    assert machine.primal - machine.dual == pytest.approx(machine.gap)
+    assert inner.dual <= optimum + slack
+    assert optimum <= inner.primal + slack
+    assert inner.relative_gap <= tol
+    assert inner.primal - inner.dual == pytest.approx(inner.gap)
 
 
 @pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
 def test_the_primal_value_is_that_of_a_naive_loop(problem, learner, oracle, primal):
     K, y = problem
-    machine = learner.solve(K, y, tol=1e-2)
-    assert machine.primal == pytest.approx(primal(K, machine.stretch * machine.coef, y).value, rel=1e-9)
-    assert machine.quadratic == pytest.approx(machine.coef @ K @ machine.coef, rel=1e-9)
+    inner = learner.solve(K, y, tol=1e-2)
+    assert inner.primal == pytest.approx(primal(K, inner.coef, y).value, rel=1e-9)
+    assert inner.quadratic == pytest.approx(inner.coef @ K @ inner.coef, rel=1e-9)
 
 
 @pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
@@ -93,22 +99,22 @@ def test_the_primal_value_is_that_of_a_naive_loop(problem, learner, oracle, prim
 def test_moved_decision_values_cost_no_more_than_the_growth(problem, learner, oracle, primal, size, rng):
     K, y = problem
     v = learner.solve(K, y, tol=1e-4).coef
-    machine = learner.measure(K @ v, v, y)
+    inner = learner.measure(K @ v, v, y)
     ways = [-y, np.sign(v), *rng.normal(size=(20, y.size))]
     for way in ways:
         moved = learner.measure(K @ v + size * way, v, y)
-        assert moved.primal <= machine.primal + machine.growth(size * np.abs(way)) + 1e-12 * abs(
-            machine.primal
+        assert moved.primal <= inner.primal + inner.primal_growth(size * np.abs(way)) + 1e-12 * abs(
+            inner.primal
         )
 
 
 def test_the_growth_is_reached_where_every_sample_pays():
     y = np.tile([1.0, -1.0], 10)
-    machine = Hinge(C=3.0).measure(np.zeros(20), np.zeros(20), y)
+    inner = Hinge(C=3.0).measure(np.zeros(20), np.zeros(20), y)
     moved = Hinge(C=3.0).measure(-0.1 * y, np.zeros(20), y)
-    assert moved.primal - machine.primal == pytest.approx(machine.growth(np.full(20, 0.1)))
-    free = replace(machine, coef=-0.5 * y, slope=0.0)  # nobody pays: ½ v'Kv alone grows
-    assert free.growth(np.full(20, 0.1)) == pytest.approx(0.5 * 20 * 0.5 * 0.1)
+    assert moved.primal - inner.primal == pytest.approx(inner.primal_growth(np.full(20, 0.1)))
+    free = replace(inner, coef=-0.5 * y, gradient_bound=0.0)  # nobody pays: ½ v'Kv alone grows
+    assert free.primal_growth(np.full(20, 0.1)) == pytest.approx(0.5 * 20 * 0.5 * 0.1)
 
 
 @pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
@@ -136,23 +142,46 @@ def test_the_worst_is_known_where_margins_are():
     assert soft == pytest.approx(0.5 * (2.0 + 0.2 * 0.1) + 1e-6 * 0.1)
 
 
+@pytest.mark.parametrize("learner", [Hinge(1.0), Hinge(1e4), SquaredHinge(10.0)], ids=repr)
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 0.2])
+def test_the_solution_pays_no_more_than_the_worst_with_the_intercept_it_has(problem, learner, size, rng):
+    K, y = problem
+    v = learner.solve(K, y, tol=1e-4).coef
+    worst, inner = worst_primal(learner, K @ v, size * np.abs(K) @ np.abs(v), v, y)
+    scale = inner.coef @ v / (v @ v)
+    np.testing.assert_allclose(inner.coef, scale * v)
+    assert scale >= 1.0
+
+    def paid(f):
+        short = np.maximum(0.0, 1.0 - y * (f + inner.intercept))
+        return learner.C * np.sum(short**learner.degree) / learner.degree
+
+    for K_true in (K, *perturbed(K, size, rng)):
+        f = K_true @ inner.coef
+        assert 0.5 * inner.coef @ f + paid(f) <= worst * (1 + 1e-9)
+    # The worst of all: v'Kv as large and every margin as small as it may be.
+    f, error = K @ inner.coef, size * np.abs(K) @ np.abs(inner.coef)
+    quadratic = inner.coef @ f + np.abs(inner.coef) @ error
+    assert 0.5 * quadratic + paid(f - y * error) == pytest.approx(worst, rel=1e-9)
+
+
 @pytest.mark.parametrize("C", [1e2, 1e6])
 def test_at_hard_margins_errors_cost_their_share_and_no_more(C, rng):
     Ks, y = random_problem(0, n=40, M=4)
     K = sum(Ks) / 4 + np.eye(40)  # separable
-    machine = Hinge(C).solve(K, y, tol=1e-8)
+    inner = Hinge(C).solve(K, y, tol=1e-8)
     reach = np.full(40, 1e-4)
-    worst = worst_primal(Hinge(C), K @ machine.coef, reach, machine.coef, y)[0]
-    assert 0.0 <= worst / machine.primal - 1.0 <= 1e-3
-    assert Hinge(C).measure(K @ machine.coef, machine.coef, y).growth(reach) >= 0.5 * C * 1e-4 * 40
+    worst = worst_primal(Hinge(C), K @ inner.coef, reach, inner.coef, y)[0]
+    assert 0.0 <= worst / inner.primal - 1.0 <= 1e-3
+    assert Hinge(C).measure(K @ inner.coef, inner.coef, y).primal_growth(reach) >= 0.5 * C * 1e-4 * 40
 
 
 @pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
 def test_float32_kernels_are_solved_as_well(problem, learner, oracle, primal):
     K, y = problem
     optimum = conic_optimum([K], y, oracle, ("uniform",)).value
-    machine = learner.solve(K.astype(np.float32), y, tol=1e-5)
-    assert machine.primal == pytest.approx(optimum, rel=1e-4)
+    inner = learner.solve(K.astype(np.float32), y, tol=1e-5)
+    assert inner.primal == pytest.approx(optimum, rel=1e-4)
 
 
 @pytest.mark.parametrize(("learner", "oracle", "primal"), CASES, ids=IDS)
@@ -208,12 +237,12 @@ def test_energies_are_minus_the_slope_of_the_optimal_value(problem, learner, ora
 def test_the_curvature_is_the_slope_of_the_energies(problem, learner, oracle, primal, rng):
     K, y = problem
     D = [(lambda A: A @ A.T / y.size)(rng.normal(size=(y.size, 3))) for _ in range(3)]
-    machine = learner.solve(K, y, tol=1e-13)
-    images = np.stack([d @ machine.coef for d in D])
-    H = machine.curvature(K, images)
-    unseen = np.where(machine.sees, images, np.nan)  # it looks nowhere else, nor do the energies
-    np.testing.assert_array_equal(machine.curvature(K, unseen), H)
-    assert machine.sees[machine.coef != 0.0].all()
+    inner = learner.solve(K, y, tol=1e-13)
+    matvecs = np.stack([d @ inner.coef for d in D])
+    H = inner.curvature(K, matvecs)
+    unseen = np.where(inner.hessian_support, matvecs, np.nan)  # it looks nowhere else, nor do the energies
+    np.testing.assert_array_equal(inner.curvature(K, unseen), H)
+    assert inner.hessian_support[inner.coef != 0.0].all()
     assert np.linalg.eigvalsh(H).min() >= -1e-10 * np.trace(H)
     step, finite = 1e-6, np.empty((3, 3))
     for j, d in enumerate(D):
@@ -226,16 +255,16 @@ def test_the_curvature_is_the_slope_of_the_energies(problem, learner, oracle, pr
 def test_hinge_is_scikit_learns_svc(problem):
     K, y = problem
     for C in (0.1, 1.0, 100.0):
-        machine = Hinge(C=C).solve(K, y, tol=1e-10)
+        inner = Hinge(C=C).solve(K, y, tol=1e-10)
         svc = SVC(C=C, kernel="precomputed", tol=1e-8).fit(K, y)
-        np.testing.assert_allclose(K @ machine.coef + machine.intercept, svc.decision_function(K), atol=1e-4)
+        np.testing.assert_allclose(K @ inner.coef + inner.intercept, svc.decision_function(K), atol=1e-4)
 
 
 def test_nu_hinge_is_scikit_learns_nu_svc_up_to_the_margin(problem):
     K, y = problem
-    machine = NuHinge(nu=0.4).solve(K, y, tol=1e-10)
+    inner = NuHinge(nu=0.4).solve(K, y, tol=1e-10)
     svc = NuSVC(nu=0.4, kernel="precomputed", tol=1e-9).fit(K, y)
-    values = (K @ machine.coef + machine.intercept) / machine.margin
+    values = (K @ inner.coef + inner.intercept) / inner.margin
     np.testing.assert_allclose(values, svc.decision_function(K), atol=1e-3)
 
 
@@ -260,9 +289,9 @@ def test_several_columns_add_up():
     single = [Hinge().solve(K, column, tol=1e-8) for column in Y.T]
     assert joint.primal == pytest.approx(sum(m.primal for m in single))
     assert joint.dual == pytest.approx(sum(m.dual for m in single))
-    images = np.stack([k @ joint.coef for k in Ks])
-    expected = sum(m.curvature(K, images[:, :, c]) for c, m in enumerate(single))
-    np.testing.assert_allclose(joint.curvature(K, images), expected, rtol=1e-6)
+    matvecs = np.stack([k @ joint.coef for k in Ks])
+    expected = sum(m.curvature(K, matvecs[:, :, c]) for c, m in enumerate(single))
+    np.testing.assert_allclose(joint.curvature(K, matvecs), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(30, 36))
@@ -272,8 +301,8 @@ def test_a_start_much_too_large_leaves_a_feasible_end(seed):
     y = np.where(X[:, 0] - 2 + 0.3 > 0, 1.0, -1.0)
     K, learner = X @ X.T, Hinge(C=1e6)
     far = learner.solve(1e-6 * K, y, tol=1e-3)
-    machine = learner.solve(1e6 * K, y, warm=far.coef, tol=1e-6)
+    inner = learner.solve(1e6 * K, y, warm=far.coef, tol=1e-6)
     cold = learner.solve(1e6 * K, y, tol=1e-6)
-    assert abs(machine.coef.sum()) <= 1e-11 * np.abs(machine.coef).sum()
-    assert machine.dual <= cold.primal * (1 + 1e-9)
-    assert cold.dual <= machine.primal * (1 + 1e-9)
+    assert abs(inner.coef.sum()) <= 1e-11 * np.abs(inner.coef).sum()
+    assert inner.dual <= cold.primal * (1 + 1e-9)
+    assert cold.dual <= inner.primal * (1 + 1e-9)

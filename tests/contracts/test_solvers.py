@@ -1,17 +1,14 @@
 """What every solver promises, by table."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from tests.reference.conic import conic_optimum
 from tests.reference.problems import duplicated_problem, random_problem, zero_kernel_problem
 
 import kernelweave.solvers as solvers
-import kernelweave.solvers.column_generation as column_generation
 from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, RidgeSimplex, Simplex, Uniform
-from kernelweave.gram import DenseGrams, LazyGrams, MatrixSource, PackedGrams
+from kernelweave.gram import DenseGrams
 from kernelweave.learners import Hinge, SquaredHinge
 from kernelweave.solvers import (
     SOLVERS,
@@ -22,6 +19,7 @@ from kernelweave.solvers import (
     ProjectedGradient,
     ReducedGradient,
     Solver,
+    WarmStart,
 )
 
 # solver, geometries it is tried on (with their oracle), the relative gap it must reach
@@ -47,7 +45,7 @@ IDS = [f"{type(solver).__name__}-{name}" for solver, name in PAIRS]
 
 @pytest.fixture(autouse=True)
 def few_at_a_time(monkeypatch):
-    monkeypatch.setattr(column_generation, "BATCH", 1)
+    monkeypatch.setattr(ColumnGeneration, "batch", 1)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +106,7 @@ def test_block_descent_never_raises_the_objective(problem):
         values.append(
             BlockDescent(tol=1e-12, max_iter=rounds)
             .solve(bank, y, Hinge(1.0, tol=1e-10), LpBall(1.5))
-            .machine.primal
+            .inner.primal
         )
     assert (np.diff(values) <= 1e-8).all()
     assert values[0] - values[-1] > 1e-3
@@ -137,7 +135,7 @@ def test_newton_selects_with_exact_zeros():
     assert eta.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_newton_needs_few_machines():
+def test_newton_needs_few_inner_solves():
     counts = []
     for seed in range(5):
         Ks, y = random_problem(seed)
@@ -147,139 +145,12 @@ def test_newton_needs_few_machines():
     assert np.median(counts) <= 6
 
 
-@pytest.mark.parametrize("centre", [True, False])
-def test_a_walk_on_float32_certifies_the_kernels_as_stored_up_to_rounding(centre):
-    for seed in range(3):
-        Ks, y = random_problem(seed, n=60, M=6)
-        stack = PackedGrams.pack([MatrixSource(Ks)], 6, 60, "float32", centre)
-        stored = [stack.combine(row).astype(float) for row in np.eye(6)]
-        for C in (1.0, 100.0):
-            optimum = conic_optimum(stored, y, ("hinge", C), ("simplex",)).value
-            result = Newton(tol=1e-3).solve(stack, y, Hinge(C), Simplex())
-            for record in result.history:
-                assert record.certificate.lower <= optimum * (1 + 1e-5)
-                assert optimum <= record.certificate.upper * (1 + 1e-5)
-
-
-def test_verification_draws_the_certificate_from_other_kernels():
-    Ks, y = random_problem(0, n=60, M=6)
-    stack = PackedGrams.pack([MatrixSource(Ks)], 6, 60, "float32", True)
-    result = Newton(tol=1e-4).solve(stack, y, Hinge(100.0), Simplex())
-    problem = solvers.Problem(stack, y, Hinge(100.0), Simplex())
-    _, exact = solvers.verify(problem, lambda: DenseGrams(tuple(Ks)), result)
-    optimum = conic_optimum(Ks, y, ("hinge", 100.0), ("simplex",)).value
-    assert exact.lower <= optimum * (1 + 1e-8)
-    assert optimum <= exact.upper * (1 + 1e-8)
-    assert exact.relative_gap <= 2e-4
-
-
-def packed(Ks, centre=True):
-    return PackedGrams.pack([MatrixSource(Ks)], len(Ks), len(Ks[0]), "float32", centre)
-
-
-def by_reference(Ks, centre=True):
-    return LazyGrams([MatrixSource(Ks)], len(Ks), len(Ks[0]), dtype="float32", centre=centre)
-
-
-class Counted(DenseGrams):
-    """Matrices that know how often all of them were read, and those with weight."""
-
-    read = used = 0
-
-    def images(self, coef):
-        self.read += 1
-        return super().images(coef)
-
-    def image(self, eta, coef):
-        self.used += 1
-        return super().image(eta, coef)
-
-
-@pytest.mark.parametrize("C", [1.0, 100.0])
-@pytest.mark.parametrize(("geometry", "named"), [(Simplex(), ("simplex",)), (LpBall(2.0), ("lp", 2.0))])
-@pytest.mark.parametrize("centre", [True, False])
-@pytest.mark.parametrize("held", [packed, by_reference])
-def test_kernels_are_read_again_only_where_rounding_hides_the_rest(C, geometry, named, centre, held):
-    for seed in range(3):
-        Ks, y = random_problem(seed, n=60, M=6)
-        Ks = [np.repeat(np.repeat(K, 3, axis=0), 3, axis=1) for K in Ks]  # copies: roundings add up
-        y = np.repeat(y, 3)
-        stack = held(Ks, centre)
-        problem = solvers.Problem(stack, y, Hinge(C), geometry)
-        result = Newton(tol=5e-4).run(problem)
-        optimum = conic_optimum(Ks, y, ("hinge", C), named).value
-        quick, full = Counted(tuple(Ks)), Counted(tuple(Ks))
-        _, loose = solvers.verify(problem, lambda quick=quick: quick, result, tol=1e-3)
-        _, tight = solvers.verify(problem, lambda full=full: full, result)
-        assert (quick.read, full.read, full.used) == (0, 1, 1)
-        assert quick.used == 0
-        for certificate in (loose, tight):
-            assert certificate.lower <= optimum * (1 + 1e-8)
-            assert optimum <= certificate.upper * (1 + 1e-8)
-        assert loose.lower <= tight.lower * (1 + 1e-12)
-        assert loose.relative_gap <= 1e-3
-
-
-@pytest.mark.parametrize("learner", [Hinge(C=0.2, tol=1e-11), SquaredHinge(C=1e4, tol=1e-11)], ids=repr)
-@pytest.mark.parametrize("way", ["up", "down"])
-@pytest.mark.parametrize("mixed", [False, True])
-@pytest.mark.parametrize("held", [packed, by_reference])
-def test_bounds_hold_where_every_entry_was_rounded_the_same_way(learner, way, mixed, held):
-    rng = np.random.default_rng(0)
-    A = rng.integers(-3, 4, size=(30, 40)).astype(float)
-    y = np.where(np.arange(30) % 2, 1.0, -1.0)
-    K = (A @ A.T) * (1.0 + (-1.0 if way == "up" else 1.0) * 2.0**-26)  # whole numbers in float32
-    stack = held([K], centre=False)
-    np.testing.assert_array_equal(stack.combine(np.ones(1)), A @ A.T)
-    problem = solvers.Problem(stack, y, learner, Simplex())
-    result = Newton(tol=1e-3).run(problem)
-    if mixed:  # a proof that is not the machine's own
-        proof = replace(result.proof, coef=result.proof.coef * (1.0 - 1e-13))
-        result = replace(result, proof=proof)
-    exact = Counted((K,))
-    _, certificate = solvers.verify(problem, lambda: exact, result, tol=1e-3)
-    optimum = learner.solve(K, y)
-    assert exact.used == exact.read == 0
-    if way == "up":  # what was stored promises too much
-        assert result.certificate.upper < optimum.dual
-    elif held is packed:  # energies by reference are those of the kernels themselves
-        assert result.certificate.lower > optimum.primal
-    assert optimum.dual <= certificate.upper
-    assert certificate.lower <= optimum.primal
-
-
-def test_energies_of_mixtures_are_measured_before_they_prove_anything():
-    Ks, y = random_problem(0, n=60, M=6)
-    stack = PackedGrams.pack([MatrixSource(Ks)], 6, 60, "float32", True)
-    problem = solvers.Problem(stack, y, Hinge(1.0), Simplex())
-    result = Newton(tol=1e-4).run(problem)
-    proof = result.proof.towards(Newton(tol=1e-2).run(problem).proof, 0.01)
-    wrong = replace(result, proof=replace(proof, h=0.0 * proof.h))  # as if kernels were indefinite
-    _, certificate = solvers.verify(problem, lambda: DenseGrams(tuple(Ks)), wrong, tol=1e-3)
-    optimum = conic_optimum(Ks, y, ("hinge", 1.0), ("simplex",)).value
-    assert certificate.lower <= optimum * (1 + 1e-8)
-    assert certificate.relative_gap <= 1e-3
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_what_a_cutting_plane_proves_holds_for_the_kernels_themselves(seed):
-    rng = np.random.default_rng(seed)
-    Ks = [np.outer(x, x) for x in rng.normal(size=(3, 40))]  # once rounded, they are indefinite
-    y = np.where(np.arange(40) % 2, 1.0, -1.0)
-    stack = PackedGrams.pack([MatrixSource(Ks)], 3, 40, "float32", True)
-    problem = solvers.Problem(stack, y, Hinge(100.0), Simplex())
-    result = solvers.CuttingPlane(tol=1e-5, max_iter=30).run(problem)
-    _, certificate = solvers.verify(problem, lambda: DenseGrams(tuple(Ks)), result, tol=1e-3)
-    optimum = conic_optimum(Ks, y, ("hinge", 100.0), ("simplex",)).value
-    assert certificate.lower <= optimum * (1 + 1e-7)
-    assert optimum <= certificate.upper * (1 + 1e-7)
-
-
-def test_a_warm_start_saves_machines(problem):
+def test_a_warm_start_saves_inner_solves(problem):
     Ks, y = problem
     bank = DenseGrams(tuple(Ks))
     cold = Newton(tol=1e-6).solve(bank, y, Hinge(1.0), Simplex())
-    warm = Newton(tol=1e-6).solve(bank, y, Hinge(1.0), Simplex(), start=cold.eta, warm=cold.machine.coef)
+    start = WarmStart(cold.eta, cold.inner.coef)
+    warm = Newton(tol=1e-6).solve(bank, y, Hinge(1.0), Simplex(), start=start)
     assert warm.n_iter <= 2 < cold.n_iter
 
 

@@ -9,12 +9,20 @@ from tests.contracts.target_cases import CASES, IDS, for_oracle, samples
 from tests.reference.targets import fisher_value, target_optimum
 
 import kernelweave.learners as learners
+from kernelweave.geometry import Simplex
 from kernelweave.learners import EpsilonInsensitive, Fisher, OneClass, Square
 from kernelweave.learners.bias import epsilon_bias
-from kernelweave.learners.threshold import fewest_errors
-from kernelweave.learners.worst import worst_primal
+from kernelweave.learners.fisher import fewest_errors
+from kernelweave.solvers import Problem
+from kernelweave.solvers.certificate import robust_primal
 
 each_learner = pytest.mark.parametrize(("learner", "oracle", "targets"), CASES, ids=IDS)
+
+
+def worst_primal(learner, f, error, coef, y):
+    """Return the primal value at worst if K v is f up to the error, and the solution it is of."""
+    inner, primal = robust_primal(Problem(None, y, learner, Simplex()), f, error, coef)
+    return primal, inner
 
 
 @pytest.fixture(params=[0, 1])
@@ -32,20 +40,20 @@ def solved(learner, K, y, *args, **kwargs):
 def test_the_two_bounds_enclose_the_optimum(problem, learner, oracle, targets, tol):
     K, y = problem[0], problem[1][targets]
     optimum = target_optimum([K], for_oracle(y, targets), oracle, ("uniform",)).value
-    machine = solved(learner, K, y, tol=tol)
+    inner = solved(learner, K, y, tol=tol)
     slack = 1e-8 * abs(optimum)
-    assert machine.dual <= optimum + slack
-    assert optimum <= machine.primal + slack
-    assert machine.relative_gap <= tol
+    assert inner.dual <= optimum + slack
+    assert optimum <= inner.primal + slack
+    assert inner.relative_gap <= tol
 
 
 @each_learner
 def test_the_primal_is_the_loss_of_the_decision_values(problem, learner, oracle, targets):
     K, y = problem[0], problem[1][targets]
-    machine = solved(learner, K, y, tol=1e-2)
-    f = K @ machine.coef
-    half = 0.5 * np.sum(machine.coef * f)
-    assert machine.primal == pytest.approx(half + naive_loss(oracle, f, y), rel=1e-9)
+    inner = solved(learner, K, y, tol=1e-2)
+    f = K @ inner.coef
+    half = 0.5 * np.sum(inner.coef * f)
+    assert inner.primal == pytest.approx(half + naive_loss(oracle, f, y), rel=1e-9)
 
 
 def naive_loss(oracle, f, y):
@@ -78,11 +86,11 @@ def test_moved_decision_values_cost_no_more_than_the_growth(problem, learner, or
     K, y = problem[0], problem[1][targets]
     learner = learner.for_columns() if y.ndim == 2 else learner
     v = learner.solve(K, y, tol=1e-4).coef
-    machine = learner.measure(K @ v, v, y)
+    inner = learner.measure(K @ v, v, y)
     for way in [np.sign(v), -np.sign(v), *rng.normal(size=(20, *y.shape))]:
         moved = learner.measure(K @ v + size * way, v, y)
-        allowed = machine.growth(size * np.abs(way)) + 1e-12 * abs(machine.primal)
-        assert moved.primal <= machine.primal + allowed
+        allowed = inner.primal_growth(size * np.abs(way)) + 1e-12 * abs(inner.primal)
+        assert moved.primal <= inner.primal + allowed
 
 
 @each_learner
@@ -134,12 +142,12 @@ def test_the_curvature_is_the_slope_of_the_energies(problem, learner, oracle, ta
     if learner == OneClass(nu=1.0):
         pytest.skip("its coefficients are fixed: there is nothing to bend")
     D = [(lambda A: A @ A.T / len(y))(rng.normal(size=(len(y), 3))) for _ in range(3)]
-    machine = solved(learner, K, y, tol=1e-13)
-    images = np.stack([d @ machine.coef for d in D])
-    H = machine.curvature(K, images)
-    unseen = np.where(machine.sees, images, np.nan)  # it looks nowhere else, nor do the energies
-    np.testing.assert_array_equal(machine.curvature(K, unseen), H)
-    assert machine.sees[machine.coef != 0.0].all()
+    inner = solved(learner, K, y, tol=1e-13)
+    matvecs = np.stack([d @ inner.coef for d in D])
+    H = inner.curvature(K, matvecs)
+    unseen = np.where(inner.hessian_support, matvecs, np.nan)  # it looks nowhere else, nor do the energies
+    np.testing.assert_array_equal(inner.curvature(K, unseen), H)
+    assert inner.hessian_support[inner.coef != 0.0].all()
     assert np.linalg.eigvalsh(H).min() >= -1e-10 * np.trace(H)
     step, finite = 1e-6, np.empty((3, 3))
     for j, d in enumerate(D):
@@ -150,13 +158,13 @@ def test_the_curvature_is_the_slope_of_the_energies(problem, learner, oracle, ta
 
 
 @each_learner
-def test_measuring_the_solution_gives_the_machine_back(problem, learner, oracle, targets):
+def test_measuring_the_solution_gives_it_back(problem, learner, oracle, targets):
     K, y = problem[0], problem[1][targets]
-    machine = solved(learner, K, y, tol=1e-6)
-    again = (learner.for_columns() if y.ndim == 2 else learner).measure(K @ machine.coef, machine.coef, y)
-    for name in ("primal", "dual", "slope", "bend"):
-        assert getattr(again, name) == pytest.approx(getattr(machine, name), rel=1e-9)
-    np.testing.assert_allclose(again.intercept, machine.intercept, rtol=1e-9)
+    inner = solved(learner, K, y, tol=1e-6)
+    again = (learner.for_columns() if y.ndim == 2 else learner).measure(K @ inner.coef, inner.coef, y)
+    for name in ("primal", "dual", "gradient_bound", "curvature_bound"):
+        assert getattr(again, name) == pytest.approx(getattr(inner, name), rel=1e-9)
+    np.testing.assert_allclose(again.intercept, inner.intercept, rtol=1e-9)
 
 
 @each_learner
@@ -167,8 +175,8 @@ def test_its_grid_is_legal_and_runs_from_smooth_to_close(problem, learner, oracl
     for value in learner.grid(columns, np.ones(len(y))):
         variant = type(learner)(**learner.get_params() | {learner.tunable: value})
         variant.check(columns[:, 0], np.ones(len(y)))
-        machine = solved(variant, K, y, tol=1e-6)
-        norms.append(machine.quadratic / np.mean(machine.scale) ** 2)
+        inner = solved(variant, K, y, tol=1e-6)
+        norms.append(inner.quadratic / np.mean(inner.scale) ** 2)
     assert len(norms) == 5
     assert (np.diff(norms) > -1e-6 * np.abs(norms).max()).all() or isinstance(learner, OneClass)
 
@@ -176,58 +184,58 @@ def test_its_grid_is_legal_and_runs_from_smooth_to_close(problem, learner, oracl
 def test_a_ridge_below_the_rounding_of_the_kernel_still_gives_honest_bounds(problem):
     K, y = problem[0].astype(np.float32), problem[1]["signs"]
     for reg in (1e-7, 1e-9):
-        machine = Fisher(reg=reg).solve(K, y, tol=1e-6)
+        inner = Fisher(reg=reg).solve(K, y, tol=1e-6)
         optimum = fisher_value([K.astype(float)], [1.0], y, reg)
-        assert machine.dual <= optimum * (1 + 1e-9)
-        assert optimum <= machine.primal * (1 + 1e-9)
+        assert inner.dual <= optimum * (1 + 1e-9)
+        assert optimum <= inner.primal * (1 + 1e-9)
 
 
 def test_square_is_kernel_ridge_without_an_intercept_and_ridge_on_centred_data_with_one(problem):
     K, y = problem[0], problem[1]["several"]
-    machine = Square(C=5.0, fit_intercept=False).solve(K, y)
+    inner = Square(C=5.0, fit_intercept=False).solve(K, y)
     np.testing.assert_allclose(
-        machine.coef, KernelRidge(alpha=0.2, kernel="precomputed").fit(K, y).dual_coef_, rtol=1e-7
+        inner.coef, KernelRidge(alpha=0.2, kernel="precomputed").fit(K, y).dual_coef_, rtol=1e-7
     )
     n = len(y)
     P = np.eye(n) - 1.0 / n
     centred = KernelRidge(alpha=0.2, kernel="precomputed").fit(P @ K @ P, y - y.mean(axis=0))
-    machine = Square(C=5.0).solve(K, y)
+    inner = Square(C=5.0).solve(K, y)
     np.testing.assert_allclose(
-        K @ machine.coef + machine.intercept, centred.predict(P @ K @ P) + y.mean(axis=0), atol=1e-9
+        K @ inner.coef + inner.intercept, centred.predict(P @ K @ P) + y.mean(axis=0), atol=1e-9
     )
 
 
 @pytest.mark.parametrize(("C", "epsilon"), [(0.1, 0.1), (10.0, 0.3), (100.0, 0.0)])
 def test_epsilon_insensitive_is_scikit_learns_svr(problem, C, epsilon):
     K, y = problem[0], problem[1]["real"]
-    machine = EpsilonInsensitive(C=C, epsilon=epsilon).solve(K, y, tol=1e-10)
+    inner = EpsilonInsensitive(C=C, epsilon=epsilon).solve(K, y, tol=1e-10)
     svr = SVR(C=C, epsilon=epsilon, kernel="precomputed", tol=1e-9).fit(K, y)
-    np.testing.assert_allclose(K @ machine.coef + machine.intercept, svr.predict(K), atol=1e-3)
+    np.testing.assert_allclose(K @ inner.coef + inner.intercept, svr.predict(K), atol=1e-3)
     if epsilon > 0.0:
-        assert set(np.flatnonzero(machine.coef)) == set(svr.support_)
+        assert set(np.flatnonzero(inner.coef)) == set(svr.support_)
 
 
 @pytest.mark.parametrize("nu", [0.05, 0.3, 0.9])
 def test_one_class_is_scikit_learns(problem, nu):
     K = problem[0]
-    machine = OneClass(nu=nu).solve(K, np.ones(len(K)), tol=1e-10)
+    inner = OneClass(nu=nu).solve(K, np.ones(len(K)), tol=1e-10)
     svm = OneClassSVM(nu=nu, kernel="precomputed", tol=1e-10).fit(K)
-    values = (K @ machine.coef + machine.intercept) / machine.scale
+    values = (K @ inner.coef + inner.intercept) / inner.scale
     np.testing.assert_allclose(values, svm.decision_function(K), atol=1e-4)
 
 
 def test_the_midpoint_of_the_projected_means_is_zero(problem):
     K, y = problem[0], problem[1]["signs"]
-    machine = Fisher(reg=1e-2).solve(K, y)
-    f = K @ machine.coef + machine.intercept
+    inner = Fisher(reg=1e-2).solve(K, y)
+    f = K @ inner.coef + inner.intercept
     assert f[y > 0].mean() == pytest.approx(-f[y < 0].mean(), rel=1e-9)
     assert f[y > 0].mean() > 0.0
 
 
-def test_left_out_values_are_those_of_machines_that_never_saw_the_sample(problem):
+def test_left_out_values_are_those_of_learners_that_never_saw_the_sample(problem):
     K, y = problem[0], problem[1]["several"]
-    machine = Square(C=5.0).solve(K, y)
-    told = machine.ridge.left_out(K, machine.coef)
+    inner = Square(C=5.0).solve(K, y)
+    told = inner.ridge.left_out(K, inner.coef)
     for i in (0, 7, 23):
         rest = np.delete(np.arange(len(y)), i)
         other = Square(C=5.0).solve(np.ascontiguousarray(K[np.ix_(rest, rest)]), y[rest])

@@ -1,4 +1,6 @@
-"""The squared-hinge machine without intercept: what every learner promises, against a conic program."""
+"""The squared-hinge learner without intercept: what every learner promises, against a conic program."""
+
+from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
@@ -6,16 +8,21 @@ import pytest
 from tests.reference.cones import factor, solve
 from tests.reference.problems import random_problem
 
+from kernelweave.geometry import Simplex
+from kernelweave.gram import DenseGrams
 from kernelweave.learners import UnbiasedSquaredHinge
 from kernelweave.learners.unbiased import _refined, _solved
+from kernelweave.solvers import Newton, Problem, certify
 
 
-def conic(K, y, C):
-    """Return the dual optimum; samples of price zero are left out."""
+def conic(Ks, y, C):
+    """Return the dual optimum over the simplex of the kernels; samples of price zero are left out."""
     used = C > 0
-    L, a = factor(K[np.ix_(used, used)]), cp.Variable(int(used.sum()), nonneg=True)
+    a = cp.Variable(int(used.sum()), nonneg=True)
     gain = cp.sum(a) - cp.sum(cp.multiply(0.5 / C[used], cp.square(a)))
-    return solve(cp.Problem(cp.Maximize(gain - cp.sum_squares(L.T @ cp.multiply(y[used], a)) / 2)))
+    v = cp.multiply(y[used], a)
+    energies = [cp.sum_squares(factor(K[np.ix_(used, used)]).T @ v) / 2 for K in Ks]
+    return solve(cp.Problem(cp.Maximize(gain - cp.max(cp.hstack(energies)))))
 
 
 @pytest.fixture(params=[0, 1])
@@ -28,15 +35,29 @@ def problem(request):
 def test_the_two_bounds_enclose_the_optimum(problem, C):
     K, y = problem
     weight = np.linspace(0.0, 2.0, y.size)  # one sample of weight zero
-    optimum = conic(K, y, C * weight)
+    optimum = conic([K], y, C * weight)
     for tol in (1e-1, 1e-8):
-        machine = UnbiasedSquaredHinge(C).solve(K, y, weight, tol=tol)
-        assert machine.dual - 1e-7 * optimum <= optimum <= machine.primal + 1e-7 * optimum
-        assert machine.relative_gap <= tol
-    assert machine.coef[0] == 0.0
-    assert (y * machine.coef >= 0).all()
-    xi = np.maximum(0.0, 1.0 - y * (K @ machine.coef))
-    np.testing.assert_allclose(y * machine.coef, C * weight * xi, atol=1e-6)
+        inner = UnbiasedSquaredHinge(C).solve(K, y, weight, tol=tol)
+        assert inner.dual - 1e-7 * optimum <= optimum <= inner.primal + 1e-7 * optimum
+        assert inner.relative_gap <= tol
+    assert inner.coef[0] == 0.0
+    assert (y * inner.coef >= 0).all()
+    xi = np.maximum(0.0, 1.0 - y * (K @ inner.coef))
+    np.testing.assert_allclose(y * inner.coef, C * weight * xi, atol=1e-6)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_the_certificate_encloses_the_optimum_of_several_kernels(C):
+    Ks, y = random_problem(0, n=40, M=4)
+    optimum = conic(Ks, y, np.full(40, C))
+    exact = Problem(DenseGrams(Ks), y, UnbiasedSquaredHinge(C), Simplex())
+    stored = replace(exact, grams=exact.grams.packed("float32"))
+    for problem, tol in ((exact, 1e-5), (stored, 1e-3), (stored, 0.0)):
+        result = Newton(tol=max(0.5 * tol, 1e-5)).run(problem)
+        certificate = certify(problem, result, lambda: exact.grams, tol).certificate
+        assert certificate.lower <= optimum * (1 + 1e-7)
+        assert optimum <= certificate.upper * (1 + 1e-7)
+        assert certificate.relative_gap <= 1e-3
 
 
 def test_starts_change_nothing_but_the_way(problem, rng):
@@ -52,12 +73,12 @@ def test_energies_and_curvature_are_slopes(problem, rng):
     K, y = problem
     D = [(lambda A: A @ A.T / y.size)(rng.normal(size=(y.size, 3))) for _ in range(2)]
     learner, step = UnbiasedSquaredHinge(10.0), 1e-5
-    machine = learner.solve(K, y, tol=1e-14)
-    H = machine.curvature(K, np.stack([d @ machine.coef for d in D]))
+    inner = learner.solve(K, y, tol=1e-14)
+    H = inner.curvature(K, np.stack([d @ inner.coef for d in D]))
     for j, d in enumerate(D):
         ahead, behind = (learner.solve(K + s * step * d, y, tol=1e-14) for s in (1, -1))
         slope = (ahead.dual - behind.dual) / (2 * step)
-        assert slope == pytest.approx(-0.5 * machine.coef @ d @ machine.coef, rel=1e-4)
+        assert slope == pytest.approx(-0.5 * inner.coef @ d @ inner.coef, rel=1e-4)
         bend = [
             0.5 * (b.coef @ e @ b.coef - a.coef @ e @ a.coef) / (2 * step)
             for e in D

@@ -1,13 +1,17 @@
 """Every geometry with every learner, certified against a conic program that shares nothing with us."""
 
 import warnings
+from dataclasses import replace
 from inspect import isabstract
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from tests.contracts.target_cases import CASES as TARGET_CASES
+from tests.contracts.target_cases import IDS, for_oracle, samples
 from tests.reference.conic import conic_optimum, conic_optimum_shared
 from tests.reference.problems import multiclass_labels, random_problem
+from tests.reference.targets import target_optimum
 
 from kernelweave import MKLClassifier
 from kernelweave.geometry import (
@@ -22,7 +26,9 @@ from kernelweave.geometry import (
     Simplex,
     Uniform,
 )
+from kernelweave.gram import DenseGrams
 from kernelweave.learners import Hinge, MarginDistribution, NuHinge, SquaredHinge
+from kernelweave.solvers import Newton, Problem, certify
 
 GROUPS = [0, 0, 0, 1, 1, 2, 2, 2]
 POINT = [0.3, 0.0, 0.1, 0.5, 0.0, 0.2, 0.05, 0.7]
@@ -71,11 +77,11 @@ def test_every_geometry_has_a_row():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("learner", "machine"), LEARNERS, ids=[repr(p) for p, _ in LEARNERS])
+@pytest.mark.parametrize(("learner", "loss"), LEARNERS, ids=[repr(p) for p, _ in LEARNERS])
 @pytest.mark.parametrize(("geometry", "weights"), GEOMETRIES, ids=[repr(p) for p, _ in GEOMETRIES])
-def test_the_certificate_encloses_the_conic_optimum(seed, learner, machine, geometry, weights):
+def test_the_certificate_encloses_the_conic_optimum(seed, learner, loss, geometry, weights):
     Ks, y = random_problem(seed, n=60, M=8)
-    optimum = conic_optimum(Ks, y, machine, weights).value
+    optimum = conic_optimum(Ks, y, loss, weights).value
     certificate = fit(Ks, y, learner, geometry).certificate_
     accuracy = 1e-7 * abs(optimum)  # of the conic solver
     assert certificate.lower <= optimum + accuracy
@@ -85,10 +91,40 @@ def test_the_certificate_encloses_the_conic_optimum(seed, learner, machine, geom
     assert optimum - certificate.lower <= 1e-5 * scale
     assert certificate.upper - optimum <= 1e-5 * scale
     assert certificate.relative_gap <= 1e-6
+    single = fit(Ks, y, learner, geometry, tol=1e-3, dtype="float32")
+    assert single.storage_.error > 0.0
+    assert_encloses(single.certificate_, optimum)
+    assert single.certificate_.relative_gap <= 1e-3
+    assert single.history_[-1].certificate == single.certificate_
+
+
+def assert_encloses(certificate, optimum, accuracy=1e-7):
+    assert certificate.lower <= optimum + accuracy * abs(optimum)
+    assert optimum <= certificate.upper + accuracy * abs(optimum)
+
+
+@pytest.mark.parametrize(("learner", "loss", "targets"), TARGET_CASES, ids=IDS)
+@pytest.mark.parametrize(("geometry", "weights"), GEOMETRIES, ids=[repr(p) for p, _ in GEOMETRIES])
+def test_other_learners_are_certified_in_every_geometry_too(learner, loss, targets, geometry, weights):
+    Ks, y = samples(0, n=40, M=8)
+    y = y[targets]
+    optimum = target_optimum(Ks, for_oracle(y, targets), loss, weights).value
+    learner = learner.for_columns() if y.ndim == 2 else learner
+    problem = Problem(DenseGrams(Ks, centre=learner.has_bias), y, learner, geometry)
+    exact = Newton(tol=1e-5).run(problem)
+    assert exact.stopped == "converged"
+    for record in exact.history:
+        assert_encloses(record.certificate, optimum)
+    rounded = replace(problem, grams=problem.grams.packed("float32"))
+    result = Newton(tol=5e-4).run(rounded)
+    for tol in (1e-3, 0.0):  # as stored, and with the kernels as given
+        certified = certify(rounded, result, lambda: problem.grams, tol)
+        assert_encloses(certified.certificate, optimum)
+        assert certified.certificate.relative_gap <= 1e-3
 
 
 @pytest.mark.parametrize(("geometry", "weights"), GEOMETRIES, ids=[repr(p) for p, _ in GEOMETRIES])
-def test_a_sloppy_machine_still_gives_bounds_that_enclose_the_optimum(geometry, weights):
+def test_a_sloppy_learner_still_gives_bounds_that_enclose_the_optimum(geometry, weights):
     Ks, y = random_problem(2, n=60, M=8)
     optimum = conic_optimum(Ks, y, ("hinge", 1.0), weights).value
     with pytest.warns(UserWarning, match="Stopped at a relative duality gap of"):

@@ -6,32 +6,30 @@ from sklearn.svm import SVC
 from tests.reference.conic import conic_optimum
 from tests.reference.problems import random_problem
 
-import kernelweave.estimators.training as training
-import kernelweave.solvers.column_generation as column_generation
 from kernelweave import KernelBank, MKLClassifier, path
-from kernelweave.bank.gram_bank import GramBank
-from kernelweave.errors import IndefiniteKernelError
+from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
 from kernelweave.geometry import BoxSimplex, RidgeSimplex, Simplex
-from kernelweave.gram import DenseGrams, LazyGrams, MatrixSource
+from kernelweave.gram import BlockGrams, DenseGrams
+from kernelweave.gram.plain import PlainGrams
+from kernelweave.gram.source import MatrixSource
 from kernelweave.learners import Hinge
-from kernelweave.solvers import ColumnGeneration, Newton
-from kernelweave.solvers.problem import Problem, Walk
+from kernelweave.solvers import ColumnGeneration, Newton, OuterState, Problem
 
 
-def lazy_grams(Ks):
-    return LazyGrams([MatrixSource(tuple(Ks))], len(Ks), len(Ks[0]), centre=True)
+def by_blocks(Ks):
+    return BlockGrams([MatrixSource(tuple(Ks))], len(Ks), len(Ks[0]), centre=True)
 
 
-def spread(machine, n):
+def spread(svm, n):
     """Return the signed coefficients of all samples, of which scikit-learn keeps those of its support."""
     coef = np.zeros(n)
-    coef[machine.support_] = machine.dual_coef_[0]
+    coef[svm.support_] = svm.dual_coef_[0]
     return coef
 
 
 @pytest.fixture(autouse=True)
 def few_at_a_time(monkeypatch):
-    monkeypatch.setattr(column_generation, "BATCH", 10)
+    monkeypatch.setattr(ColumnGeneration, "batch", 10)
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +44,8 @@ def problem():
 def test_it_finds_what_newton_finds_on_all_kernels(problem, geometry):
     fitted, y = problem
     exact = Newton(tol=1e-7).solve(DenseGrams(list(fitted.grams())), y, Hinge(1.0), geometry)
-    lazy = LazyGrams(fitted.sources(), len(fitted), 50, centre=True)
-    result = ColumnGeneration(tol=1e-5).solve(lazy, y, Hinge(1.0), geometry)
+    grams = BlockGrams(fitted.sources(), len(fitted), 50, centre=True)
+    result = ColumnGeneration(tol=1e-5).solve(grams, y, Hinge(1.0), geometry)
     assert result.stopped == "converged"
     assert result.certificate.lower <= exact.certificate.upper
     assert exact.certificate.lower <= result.certificate.upper
@@ -58,15 +56,15 @@ def test_it_finds_what_newton_finds_on_all_kernels(problem, geometry):
 def test_only_the_working_set_is_ever_held(problem, monkeypatch):
     fitted, y = problem
     taken = []
-    original = LazyGrams.subset
+    original = BlockGrams.subset
 
     def watched(self, which):
         taken.append(which.size)
         return original(self, which)
 
-    monkeypatch.setattr(LazyGrams, "subset", watched)
-    lazy = LazyGrams(fitted.sources(), len(fitted), 50, centre=True)
-    result = ColumnGeneration(tol=1e-3).solve(lazy, y, Hinge(1.0), Simplex())
+    monkeypatch.setattr(BlockGrams, "subset", watched)
+    grams = BlockGrams(fitted.sources(), len(fitted), 50, centre=True)
+    result = ColumnGeneration(tol=1e-3).solve(grams, y, Hinge(1.0), Simplex())
     assert taken
     assert max(taken) < 0.6 * len(fitted)
     assert np.count_nonzero(result.eta) < max(taken)
@@ -74,19 +72,21 @@ def test_only_the_working_set_is_ever_held(problem, monkeypatch):
 
 def test_a_stack_that_cannot_be_taken_apart_is_named(problem):
     fitted, y = problem
-    bank = GramBank.hold(fitted, centre=True, tol=1e-3)
 
-    class Closed:
-        n_kernels, n_samples = bank.n_kernels, bank.n_samples
+    class Closed(PlainGrams):
+        n_kernels, n_samples, sizes = len(fitted), 50, np.ones(len(fitted))
+        combine = DenseGrams(list(fitted.grams())).combine
+        matvecs = DenseGrams(list(fitted.grams())).matvecs
 
-    with pytest.raises(TypeError, match="Closed does not offer; use Newton"):
+    with pytest.raises(IncompatiblePartsError, match="Closed cannot be split, use Newton"):
         ColumnGeneration().solve(Closed(), y, Hinge(1.0), Simplex())
+    assert Newton(tol=1e-3).solve(Closed(), y, Hinge(1.0), Simplex()).stopped == "converged"
 
 
 def test_an_indefinite_kernel_is_named_by_its_place_among_all(problem, monkeypatch):
     fitted, y = problem
     working = []
-    original = LazyGrams.subset
+    original = BlockGrams.subset
 
     def watched(self, which):
         working.append(which)
@@ -95,19 +95,19 @@ def test_an_indefinite_kernel_is_named_by_its_place_among_all(problem, monkeypat
     def found_indefinite(self, *_, **__):
         raise IndefiniteKernelError(3, -1.0)  # the fourth kernel of the working set
 
-    monkeypatch.setattr(LazyGrams, "subset", watched)
+    monkeypatch.setattr(BlockGrams, "subset", watched)
     monkeypatch.setattr(Newton, "run", found_indefinite)
-    lazy = LazyGrams(fitted.sources(), len(fitted), 50, centre=True)
+    grams = BlockGrams(fitted.sources(), len(fitted), 50, centre=True)
     with pytest.raises(IndefiniteKernelError) as caught:
-        ColumnGeneration().solve(lazy, y, Hinge(1.0), Simplex())
+        ColumnGeneration().solve(grams, y, Hinge(1.0), Simplex())
     assert caught.value.index == working[0][3]
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_its_bounds_enclose_the_conic_optimum_at_kinks(monkeypatch, seed):
-    monkeypatch.setattr(column_generation, "BATCH", 1)
+    monkeypatch.setattr(ColumnGeneration, "batch", 1)
     Ks, y = random_problem(seed, n=20, M=8)
-    result = ColumnGeneration(tol=1e-6).solve(lazy_grams(Ks), y, Hinge(1.0), Simplex())
+    result = ColumnGeneration(tol=1e-6).solve(by_blocks(Ks), y, Hinge(1.0), Simplex())
     optimum = conic_optimum(Ks, y, ("hinge", 1.0), ("simplex",)).value
     assert result.certificate.lower <= optimum * (1 + 1e-8)
     assert optimum * (1 - 1e-8) <= result.certificate.upper
@@ -117,22 +117,22 @@ def test_its_bounds_enclose_the_conic_optimum_at_kinks(monkeypatch, seed):
 def test_what_other_coefficients_prove_is_no_more_and_no_less_than_their_dual_objective():
     Ks, y = random_problem(4, n=40, M=5)
     optimum = conic_optimum(Ks, y, ("hinge", 1.0), ("simplex",)).value
-    machines = [SVC(C=1.0, kernel="precomputed").fit(K, y) for K in Ks]
-    for coef in [np.mean([spread(machine, 40) for machine in machines], axis=0), spread(machines[0], 40)]:
-        walk = Walk(Problem(lazy_grams(Ks), y, Hinge(1.0), Simplex()), tol=1e-6, max_iter=10)
-        walk.visit(np.array([0.0, 1.0, 0.0, 0.0, 0.0]), inner_tol=1e-3)
-        before = walk.certificate.lower
-        h = walk.prove(coef)
+    svms = [SVC(C=1.0, kernel="precomputed").fit(K, y) for K in Ks]
+    for coef in [np.mean([spread(svm, 40) for svm in svms], axis=0), spread(svms[0], 40)]:
+        state = OuterState(Problem(by_blocks(Ks), y, Hinge(1.0), Simplex()), tol=1e-6, max_iter=10)
+        state.evaluate(np.array([0.0, 1.0, 0.0, 0.0, 0.0]), inner_tol=1e-3)
+        before = state.certificate.lower
+        h = state.add_dual_coef(coef)
         np.testing.assert_allclose(h, [0.5 * coef @ K @ coef for K in Ks], rtol=1e-9)
         proved = np.abs(coef).sum() - max(0.5 * coef @ K @ coef for K in Ks)
-        assert walk.certificate.lower >= max(before, proved) * (1 - 1e-9)
-        assert walk.certificate.lower <= optimum * (1 + 1e-8)
+        assert state.certificate.lower >= max(before, proved) * (1 - 1e-9)
+        assert state.certificate.lower <= optimum * (1 + 1e-8)
 
 
-def test_at_a_kink_the_mixture_bounds_the_optimum_better_than_the_machine(monkeypatch):
-    monkeypatch.setattr(column_generation, "BATCH", 1)
+def test_at_a_kink_the_mixture_bounds_the_optimum_better_than_the_solution(monkeypatch):
+    monkeypatch.setattr(ColumnGeneration, "batch", 1)
     gained = []
-    original = Walk.prove
+    original = OuterState.add_dual_coef
 
     def watched(self, coef):
         before = self.certificate.lower
@@ -140,18 +140,17 @@ def test_at_a_kink_the_mixture_bounds_the_optimum_better_than_the_machine(monkey
         gained.append(self.certificate.lower / before - 1.0)
         return h
 
-    monkeypatch.setattr(Walk, "prove", watched)
+    monkeypatch.setattr(OuterState, "add_dual_coef", watched)
     for seed in range(30):
         Ks, y = random_problem(seed, n=12, M=10)
-        ColumnGeneration(tol=1e-6).solve(lazy_grams(Ks), y, Hinge(100.0), Simplex())
+        ColumnGeneration(tol=1e-6).solve(by_blocks(Ks), y, Hinge(100.0), Simplex())
     assert max(gained) > 1e-3
 
 
 @pytest.mark.parametrize("solver", [None, ColumnGeneration(), Newton()])
-def test_searches_and_paths_over_many_kernels_do_not_hold_them_all(monkeypatch, solver):
-    monkeypatch.setattr(training, "MANY_KERNELS", 50)
+def test_searches_and_paths_over_many_kernels_do_not_hold_them_all(solver):
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(50, 60))
+    X = rng.normal(size=(50, 1001))
     walk = path(
         MKLClassifier(
             KernelBank.per_feature(widths=[0.7], degrees=[]), geometry=BoxSimplex(), solver=solver, tol=1e-2

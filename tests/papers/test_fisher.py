@@ -49,7 +49,7 @@ def test_all_solvers_agree(problem, p, reg):
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0])
-def test_newton_takes_at_most_twelve_machines_to_eight_digits(p):
+def test_newton_takes_at_most_twelve_inner_solves_to_eight_digits(p):
     Ks, y = random_problem(1, n=500, M=30)
     model = fit(Ks, y, p=p, solver=Newton(), tol=1e-8)
     assert model.duality_gap_ <= 1e-8
@@ -63,7 +63,7 @@ def test_column_generation_needs_far_fewer_rounds_for_l2_than_for_l1():
     assert rounds[1.0] >= 3 * rounds[2.0]
 
 
-def test_one_cholesky_per_machine_also_when_it_bends(monkeypatch, problem):
+def test_one_cholesky_per_inner_solve_also_with_its_curvature(monkeypatch, problem):
     from kernelweave.learners import ridge
 
     Ks, y = problem
@@ -193,8 +193,8 @@ def test_thresholds_move_the_cut_and_nothing_else():
             rest = np.delete(np.arange(60), i)
             # the regression on the same targets: those of all samples
             a = np.where(y > 0, 1 / (y > 0).sum(), -1 / (y < 0).sum())
-            machine = Square(C=1 / 0.1).solve(np.ascontiguousarray(K[np.ix_(rest, rest)]), a[rest])
-            wrong += (K[i, rest] @ machine.coef + machine.intercept > cut) != (y[i] > 0)
+            inner = Square(C=1 / 0.1).solve(np.ascontiguousarray(K[np.ix_(rest, rest)]), a[rest])
+            wrong += (K[i, rest] @ inner.coef + inner.intercept > cut) != (y[i] > 0)
         return wrong
 
     cut = axis[0, 0] - models["leave_one_out"].decision_function(Ks)[0]

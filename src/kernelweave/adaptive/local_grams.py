@@ -71,6 +71,10 @@ class LocalGrams(PlainGrams):
     def sizes(self) -> Vector:
         return _largest_entries(self.packed.sizes, self.local)
 
+    @property
+    def is_rounded(self) -> bool:
+        return self.packed.is_rounded
+
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         shape = (self.n_samples, self.n_samples)
         K = np.empty(shape, dtype=self.packed.packed.dtype) if out is None else out

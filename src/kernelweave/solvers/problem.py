@@ -213,13 +213,15 @@ class OuterState:
 
     def evaluate(self, eta: Vector, inner_tol: float | None = None) -> Evaluation:
         """Solve the learner at eta, measure the energies, and update both bounds."""
+        p = self.problem
         known, self._known = self._known, None
         if known is not None and inner_tol is None and np.array_equal(known.eta, eta):
             self._coef = known.inner.coef
-            value = self.problem.geometry.value(eta)
-            upper = value + known.inner.primal + known.rounding_allowance
-            return self._update_bounds(replace(known, upper=upper), solved=False)
-        p = self.problem
+            upper = p.geometry.value(eta) + known.inner.primal + known.rounding_allowance
+            matvecs = known.matvecs
+            if matvecs is None and self._keep_matvecs:  # it comes from a solver without use for them
+                matvecs = p.grams.matvecs(known.inner.coef, known.inner.hessian_support)
+            return self._update_bounds(replace(known, matvecs=matvecs), solved=False)
         inner = p.learner.solve(self.combined(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
         self._coef = inner.coef
         matvecs = p.grams.matvecs(inner.coef, inner.hessian_support) if self._keep_matvecs else None

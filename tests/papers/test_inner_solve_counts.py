@@ -1,4 +1,4 @@
-"""How many machines the second-order steps need: a promise that does not depend on the clock."""
+"""How many inner solves the second-order steps need: a promise that does not depend on the clock."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def problem(name):
 @pytest.mark.parametrize("name", ["synthetic", "diabetes", "ionosphere", "heart"])
 @pytest.mark.parametrize("geometry", [Simplex(), BoxSimplex(nu=0.3)], ids=["simplex", "box"])
 @pytest.mark.parametrize("C", [1.0, 100.0])
-def test_fifteen_machines_are_enough_for_three_digits(name, geometry, C):
+def test_fifteen_inner_solves_are_enough_for_three_digits(name, geometry, C):
     X, y = problem(name)
     model = MKLClassifier(KernelBank.per_feature(), learner=Hinge(C=C), geometry=geometry, tol=1e-3)
     model.fit(X, y)
