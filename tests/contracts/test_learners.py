@@ -240,9 +240,9 @@ def test_the_curvature_is_the_slope_of_the_energies(problem, learner, oracle, pr
     inner = learner.solve(K, y, tol=1e-13)
     matvecs = np.stack([d @ inner.coef for d in D])
     H = inner.curvature(K, matvecs)
-    unseen = np.where(inner.hessian_support, matvecs, np.nan)  # it looks nowhere else, nor do the energies
+    unseen = np.where(inner.needed_matvecs, matvecs, np.nan)  # it looks nowhere else, nor do the energies
     np.testing.assert_array_equal(inner.curvature(K, unseen), H)
-    assert inner.hessian_support[inner.coef != 0.0].all()
+    assert inner.needed_matvecs[inner.coef != 0.0].all()
     assert np.linalg.eigvalsh(H).min() >= -1e-10 * np.trace(H)
     step, finite = 1e-6, np.empty((3, 3))
     for j, d in enumerate(D):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelweave.gram import DenseGrams
-from kernelweave.gram.rounding import SINGLE, energy_rounding
+from kernelweave.gram.rounding import SINGLE, float32_energy_error
 
 
 def held(matrices, centre=False):
@@ -52,7 +52,7 @@ def test_the_bounds_are_reached_when_every_rounding_falls_the_worst_way():
     K = np.full((9, 9), 1.0 + SINGLE)  # halfway: rounded down to 1
     v = np.ones(9)
     lost = 0.5 * v @ K @ v - held([K]).energies(v)[0]
-    assert lost == pytest.approx(energy_rounding(np.sqrt(np.diagonal(K))[None], v)[0], rel=1e-6)
+    assert lost == pytest.approx(float32_energy_error(np.sqrt(np.diagonal(K))[None], v)[0], rel=1e-6)
     eta = np.array([2.0])
     product, error = held([K]).matvec_with_error(eta, v)
     np.testing.assert_allclose(2.0 * K @ v - product, error, rtol=1e-6)

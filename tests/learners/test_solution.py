@@ -143,5 +143,5 @@ def test_a_free_coefficient_is_seen_even_where_it_is_zero():
     v = np.array([0.5, -0.5, 0.0, 0.0])
     box = replace(solved.parts[0][0], lo=np.full(4, -1.0), hi=np.full(4, 1.0))  # zero is inside the bounds
     inner = replace(solved, coef=v, parts=((box, v),))
-    assert inner.hessian_support.all()
-    assert replace(inner, parts=()).hessian_support.tolist() == [True, True, False, False]
+    assert inner.needed_matvecs.all()
+    assert replace(inner, parts=()).needed_matvecs.tolist() == [True, True, False, False]

@@ -45,7 +45,9 @@ def test_computed_rows_are_the_stored_ones_to_single_precision(shifted, scaling,
     places = np.sort(rng.choice(600, 300, replace=False))
     rows, V = rng.permutation(600), rng.normal(size=(300, 3))
     size = np.abs(stored.K).max(axis=(1, 2))[:, None, None]
-    np.testing.assert_allclose(computed.block(places) / size, stored.block(places) / size, atol=3e-6)
+    np.testing.assert_allclose(
+        computed.square_block(places) / size, stored.square_block(places) / size, atol=3e-6
+    )
     np.testing.assert_allclose(
         computed.products(rows, places, V) / size, stored.products(rows, places, V) / size, atol=1e-4
     )
@@ -56,7 +58,7 @@ def test_errors_are_what_rounding_really_does(shifted, rng):
     fitted = bank(UnitMean()).fit(shifted)
     K = dense_kernels(fitted.sources(), len(fitted), 600)
     computed = ComputedRows(fitted)
-    off = np.sqrt(((computed.block(np.arange(600)) - K) ** 2).mean(axis=(1, 2)))
+    off = np.sqrt(((computed.square_block(np.arange(600)) - K) ** 2).mean(axis=(1, 2)))
     compiled = np.array(["laplacian" not in name for name in fitted.names])
     assert (off <= computed.entry_errors)[compiled].all()
     assert (off <= computed.entry_errors + 1e-7 * np.abs(K).max(axis=(1, 2))).all()  # stored in float32
@@ -99,14 +101,14 @@ def test_feature_rows_are_kernels_of_their_features(rng):
     K = np.array([Phi[:, :4] @ Phi[:, :4].T, Phi[:, 4:] @ Phi[:, 4:].T])
     some, V = np.array([3, 1, 20]), rng.normal(size=(2, 3))
     np.testing.assert_allclose(rows.products(some, np.array([5, 7]), V), K[:, some][:, :, [5, 7]] @ V)
-    np.testing.assert_allclose(rows.block(some), K[:, some][:, :, some])
+    np.testing.assert_allclose(rows.square_block(some), K[:, some][:, :, some])
     np.testing.assert_allclose(rows.diagonals, np.diagonal(K, axis1=1, axis2=2))
 
 
 def test_dual_ascent_on_features_solves_the_problem_of_their_kernels(rng):
     Phi, y = rng.normal(size=(50, 9)), rng.integers(0, 3, 50)
     rows = FeatureRows(Phi, np.array([0, 4, 9]))
-    optimum = pnorm_optimum(rows.block(np.arange(50)), y, 1.0, 1.5)
+    optimum = pnorm_optimum(rows.square_block(np.arange(50)), y, 1.0, 1.5)
     problem = PNormProblem(rows, y, 3, 1.0 / 50, 1.5, np.ones(50))
     result = DualAscent(tol=1e-4, block=20, max_passes=500).solve(problem, rng)
     assert encloses(result.certificate, optimum)

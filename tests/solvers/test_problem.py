@@ -45,7 +45,7 @@ def test_an_evaluation_is_the_learners_solution_and_its_energies(problem, keep_m
     assert found.inner.primal == pytest.approx(Hinge(1.0).solve(sum(Ks) / 5, problem.y, tol=1e-8).primal)
     assert (found.matvecs is not None) == keep_matvecs
     if keep_matvecs:
-        seen = found.inner.hessian_support
+        seen = found.inner.needed_matvecs
         np.testing.assert_allclose(found.matvecs[:, seen], np.stack([K @ v for K in Ks])[:, seen])
 
 

@@ -13,7 +13,7 @@ from joblib import effective_n_jobs
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.baselines.target_alignment import label_moments
-from kernelweave.baselines.two_step import TwoStepClassifier, class_index, of_unit_sum
+from kernelweave.baselines.two_step import TwoStepClassifier, class_indices, of_unit_sum
 from kernelweave.estimators.progress import count_bar, interruptible
 from kernelweave.estimators.training import FitTask
 from kernelweave.estimators.validation import Fold, check_share, stratified_folds
@@ -124,13 +124,15 @@ class PWMKClassifier(TwoStepClassifier):
 
     def _weigh(self, task: FitTask) -> list[Vector]:
         Y = np.column_stack(list(task.targets.values()))
-        index, n_problems = class_index(Y), len(task.targets)
+        index, n_problems = class_indices(Y), len(task.targets)
         folds, n_threads = stratified_folds(self.cv, index), effective_n_jobs(self.n_jobs)
         accuracies = np.empty((n_problems, len(task.kernels)))
         with count_bar(self.verbose, "kernels alone") as done:
             for m, K in enumerate(task.kernels.grams()):
                 values = held_out_values(K, self._learner, Y, task.data.weight, folds, self.tol, n_threads)
-                hits = (class_index(values) == index)[:, None] if n_problems == 1 else (values > 0) == (Y > 0)
+                hits = (
+                    (class_indices(values) == index)[:, None] if n_problems == 1 else (values > 0) == (Y > 0)
+                )
                 accuracies[:, m] = task.data.weight @ hits / task.data.weight.sum()
                 done(len(task.kernels))
         self.kernel_accuracies_ = accuracies[0] if n_problems == 1 else accuracies

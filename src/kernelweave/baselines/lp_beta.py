@@ -14,7 +14,7 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import contributions, layered_scores
 from kernelweave.baselines.heuristics import fit_arguments, held_out_values, unit_margin
-from kernelweave.baselines.two_step import BaselineClassifier, class_index
+from kernelweave.baselines.two_step import BaselineClassifier, class_indices
 from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.training import TrainingData
 from kernelweave.estimators.validation import Fold, check_input, check_share, stratified_folds
@@ -107,7 +107,7 @@ class LPBetaClassifier(BaselineClassifier):
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         data = self._validate(X, y, sample_weight)
         self._check_parts(data)
-        index = class_index(data.Y)
+        index = class_indices(data.Y)
         folds = stratified_folds(self.cv, index)
         outputs, classifiers = self._train_alone(data, folds)
         margins = MarginProgram.of_outputs(

@@ -16,7 +16,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.baselines.two_step import TwoStepClassifier, class_index
+from kernelweave.baselines.two_step import TwoStepClassifier, class_indices
 from kernelweave.estimators.training import FitTask
 from kernelweave.estimators.validation import check_choice
 from kernelweave.gram.source import BlockSource, MatrixSource, block_centring_shifts, block_diagonals
@@ -312,7 +312,7 @@ def label_moments(task: FitTask, *, centred: bool) -> list[Moments]:
     codes = (
         np.column_stack(targets)
         if per_column
-        else simplex_code(class_index(targets[0]), task.data.classes.size)
+        else simplex_code(class_indices(targets[0]), task.data.classes.size)
     )
     sources = kernels.sources()
     return moments(sources, len(kernels), codes, task.data.weight, centred=centred, per_column=per_column)

@@ -81,7 +81,7 @@ class TwoStepClassifier(BaselineClassifier):
         return Point(task.data.extra[name].tolist())
 
 
-def class_index(Y: AnyArray) -> AnyArray:
+def class_indices(Y: AnyArray) -> AnyArray:
     """Return the place of every sample's class among the classes, from ±1 in one column or one per class."""
     binary = Y.ndim == 1 or Y.shape[1] == 1
     return np.asarray((Y.ravel() > 0).astype(int) if binary else Y.argmax(axis=1))

@@ -10,7 +10,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.gram.rounding import SINGLE, arithmetic_errors, energy_rounding, matvec_rounding
+from kernelweave.gram.rounding import SINGLE, arithmetic_errors, float32_energy_error, float32_matvec_error
 from kernelweave.gram.source import BlockSource, block_centring_shifts, block_diagonals
 from kernelweave.gram.storage import Storage, counted
 
@@ -120,10 +120,10 @@ class PackedGrams:
         product, abs_product = np.empty(V.shape), np.empty(V.shape)
         _core.matvec_and_size(self.packed, np.ascontiguousarray(eta), V, product, abs_product, self.n_threads)
         product, abs_product = product.T.reshape(coef.shape), abs_product.T.reshape(coef.shape)
-        return product, matvec_rounding(abs_product, eta, coef)
+        return product, float32_matvec_error(abs_product, eta, coef)
 
     def energy_errors(self, coef: AnyArray) -> Vector:
-        return energy_rounding(self.roots, coef) if self.is_rounded else np.zeros(self.n_kernels)
+        return float32_energy_error(self.roots, coef) if self.is_rounded else np.zeros(self.n_kernels)
 
     def offset(self, eta: Vector, coef: AnyArray) -> AnyArray:
         return np.asarray((eta @ self.shifts) @ coef)

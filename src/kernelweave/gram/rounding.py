@@ -17,7 +17,7 @@ def arithmetic_errors(sizes: Vector, n_samples: int) -> Vector:
     return np.asarray(DOUBLE * np.sqrt(n_samples) * sizes)
 
 
-def matvec_rounding(abs_product: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
+def float32_matvec_error(abs_product: AnyArray, eta: Vector, coef: AnyArray) -> AnyArray:
     r"""Bound what rounding entries to float32 changes in K(eta) V, given Σ eta_m |K_m| |V| as stored.
 
     Entry (i, j) moves by at most u |K_ij| before rounding, which is u / (1 - u) |K_ij| after it.
@@ -25,7 +25,7 @@ def matvec_rounding(abs_product: AnyArray, eta: Vector, coef: AnyArray) -> AnyAr
     return np.asarray(SINGLE / (1.0 - SINGLE) * abs_product + SMALLEST * eta.sum() * np.abs(coef).sum(axis=0))
 
 
-def energy_rounding(roots: Matrix, coef: AnyArray) -> Vector:
+def float32_energy_error(roots: Matrix, coef: AnyArray) -> Vector:
     r"""Bound what rounding entries to float32 changes in the energies ½ tr(V'KV), kernel by kernel.
 
     Entry (i, j) moves by at most u |K_ij| ≤ u d_i d_j, with d² the diagonal of K and u half a unit in the

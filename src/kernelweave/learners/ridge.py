@@ -129,7 +129,7 @@ class RidgeSolution(InnerSolution):
     bias: AnyArray = field(default_factory=lambda: np.zeros(()), repr=False)
 
     @property
-    def hessian_support(self) -> AnyArray:
+    def needed_matvecs(self) -> AnyArray:
         assert self.ridge is not None
         used = np.isfinite(self.ridge.d).reshape(-1, *(1,) * (self.coef.ndim - 1))
         return np.asarray(used | (self.coef != 0.0))

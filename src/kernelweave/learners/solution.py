@@ -80,7 +80,7 @@ class InnerSolution:
         return 0.5 * quadratic + self.gradient_bound * size + 0.5 * self.curvature_bound * size**2
 
     @property
-    def hessian_support(self) -> AnyArray:
+    def needed_matvecs(self) -> AnyArray:
         """Entries of products with the coefficients that `curvature` and energies read."""
         needed = (self.coef != 0.0).reshape(self.coef.shape[0], -1)
         for c, (program, v) in enumerate(self.parts):
@@ -88,7 +88,7 @@ class InnerSolution:
         return np.asarray(needed.reshape(self.coef.shape))
 
     def curvature(self, K: AnyArray, matvecs: Matrix, n_threads: int = 1) -> Matrix:
-        """Return the Hessian of the optimal value in the weights, given K_m v on the `hessian_support`.
+        """Return the Hessian of the optimal value in the weights, given K_m v on the `needed_matvecs`.
 
         The support stays as it is: H = U' A⁻¹ U on the free coordinates with the group sums held, where
         U_m = (K_m v) restricted to the free coordinates and A = (K + diag(d)) there.

@@ -154,7 +154,7 @@ class AscentState:
         everything = np.arange(self.problem.n_samples)
         before = self.A.copy()
         n_moved = self._visit(
-            self.problem.rows.block(everything),
+            self.problem.rows.square_block(everything),
             everything,
             self._order(gaps, threshold),
             self.A,
@@ -167,7 +167,7 @@ class AscentState:
     def _sweep_block(self, gaps: Vector, size: int | None) -> int:
         """Ascend on a block of samples alone, then add what moved to the products of all samples."""
         places = self._draw_block(gaps, size)
-        K = self.problem.rows.block(places)
+        K = self.problem.rows.square_block(places)
         A, G = self.A[places], np.ascontiguousarray(self.G[:, :, places])
         s, block_gaps = energies(self.A, self.G), gaps[places]
         # The block is left at a twentieth of its gap: its samples depend on all others, which stand still.

@@ -328,7 +328,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         samples = joblib.hash(X, hash_name="sha1", coerce_mmap=True)
         seed = self.random_state if isinstance(self.random_state, int) else None
         parts = (samples, problem.lam, problem.p, self.part("solver"), self.features, seed)
-        return checkpoint.with_key(parts, problem.rows.block(probes), problem.y, problem.weight)
+        return checkpoint.with_key(parts, problem.rows.square_block(probes), problem.y, problem.weight)
 
     def _set_fitted(self, fitted: Any, features: Any, rows: KernelRows, result: PNormResult) -> None:
         """Set the learnt attributes from the solution."""

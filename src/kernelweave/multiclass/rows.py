@@ -67,7 +67,7 @@ class KernelRows(Protocol):
         """Return K_m[rows, columns] V for every m, of shape (M, rows, columns of V), in float64."""
         ...
 
-    def block(self, places: Indices) -> AnyArray:
+    def square_block(self, places: Indices) -> AnyArray:
         """Return K_m[places, places] for every m, of shape (M, b, b); read only."""
         ...
 
@@ -164,7 +164,7 @@ class StoredRows:
         K = self.K if _are_all(rows, self.n_samples) else self.K[:, rows]
         return np.asarray(K @ full)
 
-    def block(self, places: Indices) -> AnyArray:
+    def square_block(self, places: Indices) -> AnyArray:
         if _are_all(places, self.n_samples):
             return self.K
         return np.ascontiguousarray(self.K[:, places[:, None], places])
@@ -185,7 +185,7 @@ class FeatureRows:
     >>> import numpy as np
     >>> from kernelweave.multiclass.rows import FeatureRows
     >>> rows = FeatureRows(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([0, 1, 2]))
-    >>> rows.block(np.arange(2))[1]
+    >>> rows.square_block(np.arange(2))[1]
     array([[4., 2.],
            [2., 1.]])
 
@@ -223,7 +223,7 @@ class FeatureRows:
         left, right = self._by_kernel(rows), self._by_kernel(columns)
         return np.array([P @ (Q.T @ V) for P, Q in zip(left, right, strict=True)])
 
-    def block(self, places: Indices) -> AnyArray:
+    def square_block(self, places: Indices) -> AnyArray:
         return np.array([P @ P.T for P in self._by_kernel(places)])
 
     def _by_kernel(self, rows: Indices) -> list[Matrix]:
@@ -302,7 +302,7 @@ class ComputedRows:
         self._for_each_tile(rows, columns, out, add)
         return out
 
-    def block(self, places: Indices) -> AnyArray:
+    def square_block(self, places: Indices) -> AnyArray:
         def store(out: AnyArray, columns: slice, K: Matrix) -> None:
             out[:, columns] = K
 

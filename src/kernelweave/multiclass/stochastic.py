@@ -213,7 +213,7 @@ class StochasticRun:
         problem, V = self.problem, self.iterate.V
         support = np.flatnonzero(V.any(axis=1))
         G = problem.rows.products(places, support, V[support])
-        K, diagonals = problem.rows.block(places), problem.rows.diagonals[:, places]
+        K, diagonals = problem.rows.square_block(places), problem.rows.diagonals[:, places]
         self.iterate.load(places, problem.y[places], problem.weight[places], G, K, diagonals)
 
 

@@ -60,7 +60,7 @@ class SVMPlusSolution(InnerSolution):
         return [(slice(0, self.n_decision), float(v)), (slice(self.n_decision, None), float(e))]
 
     @property
-    def hessian_support(self) -> AnyArray:
+    def needed_matvecs(self) -> AnyArray:
         return np.ones(self.coef.shape, dtype=bool)
 
     def curvature(self, K: AnyArray, matvecs: Matrix, n_threads: int = 1) -> Matrix:

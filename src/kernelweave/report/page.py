@@ -52,7 +52,7 @@ def render(
             views=_views(found),
             path=None if drawn["path"] is None else _path(found, drawn["path"].marks),
             confusion=_confusion(found),
-            doubt=_doubt(found, doubtful),
+            doubt=_doubtful_samples(found, doubtful),
             certificate=_certificate(found),
             versions={name: version(name) for name in PACKAGES} | {"Python": platform.python_version()},
             today=today,
@@ -188,7 +188,7 @@ def _confusion(found: Findings) -> dict[str, Any] | None:
     return {"labels": labels, "rows": list(zip(labels, counts.tolist(), shares.tolist(), strict=True))}
 
 
-def _doubt(found: Findings, names: Sequence[str]) -> dict[str, Any] | None:
+def _doubtful_samples(found: Findings, names: Sequence[str]) -> dict[str, Any] | None:
     doubt = found.doubt
     if doubt is None:
         return None

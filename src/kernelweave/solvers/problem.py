@@ -220,11 +220,11 @@ class OuterState:
             upper = p.geometry.value(eta) + known.inner.primal + known.rounding_allowance
             matvecs = known.matvecs
             if matvecs is None and self._keep_matvecs:  # it comes from a solver without use for them
-                matvecs = p.grams.matvecs(known.inner.coef, known.inner.hessian_support)
+                matvecs = p.grams.matvecs(known.inner.coef, known.inner.needed_matvecs)
             return self._update_bounds(replace(known, matvecs=matvecs), solved=False)
         inner = p.learner.solve(self.combined(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
         self._coef = inner.coef
-        matvecs = p.grams.matvecs(inner.coef, inner.hessian_support) if self._keep_matvecs else None
+        matvecs = p.grams.matvecs(inner.coef, inner.needed_matvecs) if self._keep_matvecs else None
         h = p.grams.energies(inner.coef) if matvecs is None else energies_of(inner.coef, matvecs)
         h_upper = h + inner.energy_allowance(p.grams.errors)
         _require_psd(p.grams, inner, h_upper)
