@@ -151,12 +151,18 @@ def test_the_solution_pays_no_more_than_the_worst_with_the_intercept_it_has(prob
     scale = inner.coef @ v / (v @ v)
     np.testing.assert_allclose(inner.coef, scale * v)
     assert scale >= 1.0
-    power = learner.degree
+
+    def paid(f):
+        short = np.maximum(0.0, 1.0 - y * (f + inner.intercept))
+        return learner.C * np.sum(short**learner.degree) / learner.degree
+
     for K_true in (K, *perturbed(K, size, rng)):
         f = K_true @ inner.coef
-        short = np.maximum(0.0, 1.0 - y * (f + inner.intercept))
-        paid = learner.C * np.sum(short**power) / power
-        assert 0.5 * inner.coef @ f + paid <= worst * (1 + 1e-9)
+        assert 0.5 * inner.coef @ f + paid(f) <= worst * (1 + 1e-9)
+    # The worst of all: v'Kv as large and every margin as small as it may be.
+    f, error = K @ inner.coef, size * np.abs(K) @ np.abs(inner.coef)
+    quadratic = inner.coef @ f + np.abs(inner.coef) @ error
+    assert 0.5 * quadratic + paid(f - y * error) == pytest.approx(worst, rel=1e-9)
 
 
 @pytest.mark.parametrize("C", [1e2, 1e6])

@@ -100,7 +100,7 @@ def test_a_mixture_mixes_everything_and_says_so():
 
 @pytest.mark.parametrize("geometry", [Simplex(), LpBall(2.0), RidgeSimplex(0.5)], ids=repr)
 def test_two_points_prove_as_much_as_their_best_mixture(geometry):
-    one, other = point(5.0, [4.0, 1.0]), point(5.0, [1.0, 4.5])
+    one, other = point(5.0, [4.0, 1.0]), point(5.3, [1.0, 4.5])
     bound = LowerBound(geometry)
     assert bound.value == -INF
     bound.add(one)
@@ -179,6 +179,19 @@ def test_an_evaluation_adds_both_allowances_and_the_penalty():
     np.testing.assert_allclose(found.h_upper - found.h, inner.energy_allowance(stack.errors), rtol=1e-9)
     assert state.certificate.lower == pytest.approx(inner.linear - geometry.conjugate(found.h_upper))
     assert inner.gap > 0.0  # so that primal and dual are told apart
+
+
+def test_what_other_coefficients_prove_allows_for_rounding_too():
+    Ks, y = random_problem(0, n=40, M=3)
+    stack = Blurred(Ks, 1e-3, np.random.default_rng(0))
+    state = OuterState(Problem(stack, y, Hinge(), Simplex()), tol=1e-6, max_iter=5)
+    poor = state.evaluate(np.eye(3)[1]).inner
+    better = Newton(tol=1e-3).run(Problem(DenseGrams(stack.matrices), y, Hinge(), Simplex())).inner
+    h = state.add_dual_coef(better.coef)
+    np.testing.assert_allclose(h, [0.5 * better.coef @ K @ better.coef for K in stack.matrices])
+    proved = np.abs(better.coef).sum() - (h + better.energy_allowance(stack.errors)).max()
+    assert proved > poor.linear - (stack.energies(poor.coef)).max()
+    assert state.certificate.lower == pytest.approx(proved)
 
 
 # -- storage in float32, once at the end
