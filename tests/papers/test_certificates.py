@@ -91,10 +91,10 @@ def test_the_certificate_encloses_the_conic_optimum(seed, learner, loss, geometr
     assert optimum - certificate.lower <= 1e-5 * scale
     assert certificate.upper - optimum <= 1e-5 * scale
     assert certificate.relative_gap <= 1e-6
-    single = fit(Ks, y, learner, geometry, tol=1e-3, dtype="float32")
+    single = fit(Ks, y, learner, geometry, tol=1e-4, dtype="float32")
     assert single.storage_.error > 0.0
     assert_encloses(single.certificate_, optimum)
-    assert single.certificate_.relative_gap <= 1e-3
+    assert single.certificate_.relative_gap <= 1e-4
     assert single.history_[-1].certificate == single.certificate_
 
 

@@ -1,12 +1,16 @@
-"""Newton's rational model of the weights is exact where the value falls like 1/x."""
+"""Newton's steps: a rational model that is exact where the value falls like 1/x, and what stops them."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from tests.reference.problems import random_problem
 
 from kernelweave.geometry import BoxSimplex, RidgeSimplex, Simplex
+from kernelweave.gram import DenseGrams
+from kernelweave.learners import NuHinge
+from kernelweave.solvers import Newton
 from kernelweave.solvers.newton import _rational_step, _steepness
 
 
@@ -70,3 +74,12 @@ def test_the_steepness_is_the_power_by_which_energies_fall_with_all_weights(powe
     eta, h = np.array([0.2, 0.5, 0.3]), np.array([1.0, 4.0, 2.0])
     H = power * np.diag(h / eta)  # h_m falls like eta_m^-power
     assert _steepness(H, SimpleNamespace(eta=eta, h=h)) == pytest.approx(power)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4])
+def test_a_penalty_that_cancels_the_learners_value_leaves_no_gap_open(tol):
+    Ks, y = random_problem(1, n=60, M=8)
+    result = Newton(tol=tol).solve(DenseGrams(Ks), y, NuHinge(nu=0.3), RidgeSimplex(theta=20.0))
+    assert abs(result.certificate.upper) < 0.05 * abs(result.inner.primal)
+    assert result.stopped == "converged"
+    assert result.n_iter <= 10

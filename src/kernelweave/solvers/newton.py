@@ -92,7 +92,8 @@ class _Trust:
 
 def _inner_gap_dominates(state: OuterState, point: Evaluation) -> bool:
     weights_gap = fenchel_young_gap(state.problem.geometry, point.eta, point.h)
-    return point.inner.gap > weights_gap and point.inner.relative_gap > 0.1 * state.tol
+    # Of the whole objective: a penalty may cancel most of the learner's own value.
+    return point.inner.gap > max(weights_gap, 0.1 * state.tol * abs(point.upper))
 
 
 def _solve_tighter(state: OuterState, point: Evaluation, trust: _Trust) -> Evaluation:
