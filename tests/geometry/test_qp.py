@@ -18,7 +18,7 @@ from kernelweave.geometry import (
     Simplex,
     _qp,
 )
-from kernelweave.geometry._qp import capped_simplex_step_at_most, minimise_model
+from kernelweave.geometry._qp import capped_simplex_step_at_most, interior_point_minimiser
 from kernelweave.geometry.interior_point import Linearisation, interior_point
 
 
@@ -194,7 +194,7 @@ def test_a_linear_model_needs_no_curvature():
 def test_the_interior_point_names_the_weights_at_their_bounds(cap, rng):
     root = rng.normal(size=(10, 8))
     H, b = root.T @ root, 10.0 * rng.random(8)
-    found = minimise_model(H, b, np.full(8, 1 / 8), upper=cap, unit_sum=True)
+    found = interior_point_minimiser(H, b, np.full(8, 1 / 8), upper=cap, unit_sum=True)
     slopes = b - H @ found.x
     free = ~found.at_zero & ~found.at_upper
     level = slopes[free].mean()
