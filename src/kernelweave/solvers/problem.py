@@ -221,7 +221,7 @@ class OuterState:
             matvecs = known.matvecs
             if matvecs is None and self._keep_matvecs:  # it comes from a solver without use for them
                 matvecs = p.grams.matvecs(known.inner.coef, known.inner.needed_matvecs)
-            return self._update_bounds(replace(known, matvecs=matvecs), solved=False)
+            return self._update_bounds(replace(known, matvecs=matvecs, upper=upper), solved=False)
         inner = p.learner.solve(self.combined(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
         self._coef = inner.coef
         matvecs = p.grams.matvecs(inner.coef, inner.needed_matvecs) if self._keep_matvecs else None
