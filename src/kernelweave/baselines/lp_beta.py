@@ -143,6 +143,7 @@ class LPBetaClassifier(BaselineClassifier):
         coef = np.array([svm.coef.reshape(n, columns).T for svm in classifiers]) / margins[:, :, None]
         intercepts = np.array([svm.intercept for svm in classifiers]).reshape(M, columns) / margins
         weights = mixture.weights.reshape(-1, M)
+        assert data.classes is not None
         self.classes_ = data.classes
         self.bank_ = data.kernels.for_prediction()
         self.kernel_names_ = data.kernels.names
