@@ -197,7 +197,7 @@ def svm_plus(kernel: Any = None, *, C: float = 1.0, lam: float = 1.0, **params: 
 
 
 def svm_2k(bank: Any = None, *, C: float = 1.0, D: float = 1.0, **params: Any) -> SVM2K:
-    """SVM-2K [Farquhar06; Xu14, Eq. (2.22)]: one machine per view, a price D on their disagreement.
+    """SVM-2K [Farquhar06; Xu14, Eq. (2.22)]: one SVM per view, a price D on their disagreement.
 
     >>> from kernelweave import presets
     >>> presets.svm_2k(D=0.1).D
@@ -287,7 +287,7 @@ def pwmk(bank: Any = None, *, delta: float = 0.4, C: float = 1.0, **params: Any)
 
 
 def lp_beta(bank: Any = None, *, nu: float = 0.5, C: float = 1.0, **params: Any) -> LPBetaClassifier:
-    """LP-β [Gehler09]: a machine on every kernel, mixed by a linear program with a soft margin.
+    """LP-β [Gehler09]: a classifier on every kernel, mixed by a linear program with a soft margin.
 
     >>> from kernelweave import presets
     >>> presets.lp_beta(nu=0.2).nu

@@ -28,7 +28,7 @@ class MKLRegressor(RegressorMixin, MKLModel):  # type: ignore[misc]
         The kernels; None is `KernelBank.distances()`. "precomputed": X is a list of M matrices
         (rows, n_train), or one array (rows, n_train, M) that scikit-learn can split.
     learner : Square, EpsilonInsensitive or None, default=None
-        The inner for fixed weights; None is ``Square(C=1.0)``, kernel ridge regression.
+        The loss for fixed weights; None is ``Square(C=1.0)``, kernel ridge regression.
     geometry : geometry or None, default=None
         The set of kernel weights; None is ``Simplex()``, which selects few kernels.
     multioutput : {"shared", "per_output"}, default="shared"
