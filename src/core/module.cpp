@@ -7,13 +7,13 @@
 #include "local.hpp"
 #include "packed.hpp"
 #include "projections.hpp"
-#include "radial.hpp"
 #include "smo.hpp"
 #include "smo_plus.hpp"
 #include "arrays.hpp"
 
 void bind_matrices(nb::module_& m);
 void bind_multiclass(nb::module_& m);
+void bind_pairs(nb::module_& m);
 
 using Rows = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;  // rows of a larger matrix, perhaps
 
@@ -27,79 +27,6 @@ void pack(Rows K, std::size_t start, Input<double, 1> shift, Output<T, 1> out) {
     require(out.shape(0) >= kw::triangle(stop), "pack: out must hold the triangle of these rows");
     nb::gil_scoped_release release;
     kw::pack<T>(K.data(), static_cast<std::size_t>(K.stride(0)), start, stop, shift.data(), out.data());
-}
-
-void add_matvecs(Rows K, std::size_t start, Input<double, 2> V, Output<double, 2> out) {
-    const std::size_t stop = start + K.shape(0), n = V.shape(1);
-    require(K.stride(1) == 1 && K.shape(1) >= stop,
-            "add_matvecs: K must hold the rows up to their diagonal, in one piece");
-    require(stop <= n, "add_matvecs: V must have one column per sample");
-    require(out.shape(0) == V.shape(0) && out.shape(1) == n, "add_matvecs: out must have the shape of V");
-    nb::gil_scoped_release release;
-    kw::add_matvecs(K.data(), static_cast<std::size_t>(K.stride(0)), start, stop, V.data(), V.shape(0), n,
-                   out.data());
-}
-
-void exp_scaled(Input<double, 2> D, double factor, Output<double, 2> out) {
-    require(out.shape(0) == D.shape(0) && out.shape(1) == D.shape(1), "exp_scaled: out must have the shape of D");
-    nb::gil_scoped_release release;
-    kw::exp_scaled(D.data(), factor, out.data(), D.size());
-}
-
-void exp_sum(Input<double, 2> D, Input<double, 1> rates, Input<double, 1> weights, Output<double, 2> out) {
-    require(out.shape(0) == D.shape(0) && out.shape(1) == D.shape(1), "exp_sum: out must have the shape of D");
-    require(rates.shape(0) == weights.shape(0), "exp_sum: one rate and one weight per kernel are needed");
-    nb::gil_scoped_release release;
-    kw::exp_sum(D.data(), D.size(), rates.data(), weights.data(), rates.shape(0), out.data());
-}
-
-// One entry per kernel: its place in the stack, its rate and its factor.
-void check_family(Input<std::size_t, 1> kernels, Input<double, 1> rates, Input<double, 1> factors,
-                  std::size_t n_kernels) {
-    require(rates.shape(0) == kernels.shape(0) && factors.shape(0) == kernels.shape(0),
-            "exp: one rate and one factor per kernel are needed");
-    for (std::size_t k = 0; k < kernels.shape(0); ++k)
-        require(kernels.data()[k] < n_kernels, "exp: kernels must lie within the stack");
-}
-
-template <class T>
-void exp_pack(Rows D, std::size_t start, Input<std::size_t, 1> kernels, Input<double, 1> rates,
-              Input<double, 1> factors, Input<double, 2> shifts, Output<T, 2> packed) {
-    const std::size_t stop = start + D.shape(0), n = shifts.shape(1);
-    require(D.stride(1) == 1 && D.shape(1) >= stop && stop <= n,
-            "exp_pack: D must hold the rows up to their diagonal, in one piece");
-    require(packed.shape(0) == shifts.shape(0) && packed.shape(1) == kw::triangle(n),
-            "exp_pack: packed must have one triangle of n(n+1)/2 entries per row of shifts");
-    check_family(kernels, rates, factors, shifts.shape(0));
-    nb::gil_scoped_release release;
-    for (std::size_t k = 0; k < kernels.shape(0); ++k) {
-        const std::size_t m = kernels.data()[k];
-        kw::exp_pack<T>(D.data(), static_cast<std::size_t>(D.stride(0)), start, stop, rates.data()[k],
-                        factors.data()[k], shifts.data() + m * n, packed.data() + m * kw::triangle(n));
-    }
-}
-
-void exp_add_matvecs(Rows D, std::size_t start, Input<std::size_t, 1> kernels, Input<double, 1> rates,
-                Input<double, 1> factors, Input<double, 2> V, Output<double, 3> out) {
-    const std::size_t stop = start + D.shape(0), n = V.shape(1);
-    require(D.stride(1) == 1 && D.shape(1) >= stop && stop <= n,
-            "exp_add_matvecs: D must hold the rows up to their diagonal, in one piece");
-    require(out.shape(1) == V.shape(0) && out.shape(2) == n,
-            "exp_add_matvecs: out must have the shape of V for every kernel");
-    check_family(kernels, rates, factors, out.shape(0));
-    nb::gil_scoped_release release;
-    for (std::size_t k = 0; k < kernels.shape(0); ++k)
-        kw::exp_add_matvecs(D.data(), static_cast<std::size_t>(D.stride(0)), start, stop, rates.data()[k],
-                       factors.data()[k], V.data(), V.shape(0), n,
-                       out.data() + kernels.data()[k] * V.shape(0) * n);
-}
-
-void squared_distances(Input<double, 2> X, Input<double, 2> Z, Output<double, 2> out) {
-    require(X.shape(1) == Z.shape(0), "squared_distances: X needs one column per row of Z");
-    require(out.shape(0) == X.shape(0) && out.shape(1) == Z.shape(1),
-            "squared_distances: out must have shape (rows of X, columns of Z)");
-    nb::gil_scoped_release release;
-    kw::squared_distances(X.data(), Z.data(), X.shape(0), X.shape(1), Z.shape(1), out.data());
 }
 
 template <class T>
@@ -275,9 +202,6 @@ std::size_t project_pairs(Input<double, 2> X, Output<double, 2> M, Input<double,
 
 template <class T>
 void bind(nb::module_& m) {
-    m.def("exp_pack", &exp_pack<T>, nb::arg("D").noconvert(), nb::arg("start"), nb::arg("kernels").noconvert(),
-          nb::arg("rates").noconvert(), nb::arg("factors").noconvert(), nb::arg("shifts").noconvert(),
-          nb::arg("packed").noconvert());
     m.def("pack", &pack<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("shift").noconvert(),
           nb::arg("out").noconvert());
     m.def("combine", &combine<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
@@ -308,16 +232,6 @@ NB_MODULE(_core, m) {
           nb::arg("g").noconvert(), nb::arg("tolerance"), nb::arg("max_iterations"));
     m.def("matvec_and_size", &matvec_and_size, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"), nb::arg("out").noconvert(),
           nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
-    m.def("add_matvecs", &add_matvecs, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("V").noconvert(),
-          nb::arg("out").noconvert());
-    m.def("exp_scaled", &exp_scaled, nb::arg("D").noconvert(), nb::arg("factor"), nb::arg("out").noconvert());
-    m.def("exp_sum", &exp_sum, nb::arg("D").noconvert(), nb::arg("rates").noconvert(), nb::arg("weights").noconvert(),
-          nb::arg("out").noconvert());
-    m.def("exp_add_matvecs", &exp_add_matvecs, nb::arg("D").noconvert(), nb::arg("start"), nb::arg("kernels").noconvert(),
-          nb::arg("rates").noconvert(), nb::arg("factors").noconvert(), nb::arg("V").noconvert(),
-          nb::arg("out").noconvert());
-    m.def("squared_distances", &squared_distances, nb::arg("X").noconvert(), nb::arg("Z").noconvert(),
-          nb::arg("out").noconvert());
     m.def("project_pairs", &project_pairs, nb::arg("X").noconvert(), nb::arg("M").noconvert(),
           nb::arg("Z").noconvert(), nb::arg("P").noconvert(), nb::arg("ends").noconvert(),
           nb::arg("privileged_ends").noconvert(), nb::arg("sign").noconvert(), nb::arg("goal").noconvert(), nb::arg("gamma").noconvert(),
@@ -328,4 +242,5 @@ NB_MODULE(_core, m) {
     bind<double>(m);
     bind_matrices(m);
     bind_multiclass(m);
+    bind_pairs(m);
 }

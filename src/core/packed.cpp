@@ -133,18 +133,6 @@ void pack(const double* K, std::size_t stride, std::size_t start, std::size_t st
     }
 }
 
-void add_matvecs(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* V,
-                 std::size_t n_columns, std::size_t n, double* out) {
-    for (std::size_t i = start; i < stop; ++i) {
-        const double* row = K + (i - start) * stride;
-        for (std::size_t c = 0; c < n_columns; ++c) {
-            const double* v = V + c * n;
-            double* product = out + c * n;
-            product[i] += dot_and_add_row(row, i + 1 < stop ? row + stride : row, v, v[i], product, i) + row[i] * v[i];
-        }
-    }
-}
-
 template <class T>
 void combine(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, T* out, int n_threads) {
     const WeightedSum<T> sum(matrices(packed, n_kernels, n), eta);

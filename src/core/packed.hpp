@@ -47,9 +47,4 @@ template <class T>
 void energies(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
               double* out, int n_threads);
 
-// The share of rows [start, stop) in K V, from the lower triangle alone: out += L V + strict(L)' V for V and out of
-// shape (n_columns, n). `K` points to row `start`, whose rows are `stride` apart.
-void add_matvecs(const double* K, std::size_t stride, std::size_t start, std::size_t stop, const double* V,
-                std::size_t n_columns, std::size_t n, double* out);
-
 }  // namespace kernelweave

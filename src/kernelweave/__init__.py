@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from kernelweave import presets
 from kernelweave.adaptive import LocalizedMKLClassifier, SampleAdaptiveMKLClassifier
-from kernelweave.bank import Bags, Entry, KernelBank, Nystroem, RandomFourier, Views
+from kernelweave.bank import Bags, Entry, KernelBank, Landmarks, Nystroem, RandomFourier, Views
 from kernelweave.baselines import (
     AlignedMKLClassifier,
     EasyMKLClassifier,
@@ -55,6 +55,7 @@ __all__ = [
     "ITMLPlus",
     "ITMLSelect",
     "KernelBank",
+    "Landmarks",
     "LPBetaClassifier",
     "LocalizedMKLClassifier",
     "MKLClassifier",

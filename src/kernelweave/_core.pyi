@@ -38,28 +38,6 @@ def matvecs_of_matrices(
     needed: NDArray[Any] | None = None,
 ) -> None: ...
 def pack(K: NDArray[Any], start: int, shift: NDArray[Any], out: NDArray[Any]) -> None: ...
-def add_matvecs(K: NDArray[Any], start: int, V: NDArray[Any], out: NDArray[Any]) -> None: ...
-def exp_scaled(D: NDArray[Any], factor: float, out: NDArray[Any]) -> None: ...
-def exp_sum(D: NDArray[Any], rates: NDArray[Any], weights: NDArray[Any], out: NDArray[Any]) -> None: ...
-def exp_pack(
-    D: NDArray[Any],
-    start: int,
-    kernels: NDArray[Any],
-    rates: NDArray[Any],
-    factors: NDArray[Any],
-    shifts: NDArray[Any],
-    packed: NDArray[Any],
-) -> None: ...
-def exp_add_matvecs(
-    D: NDArray[Any],
-    start: int,
-    kernels: NDArray[Any],
-    rates: NDArray[Any],
-    factors: NDArray[Any],
-    V: NDArray[Any],
-    out: NDArray[Any],
-) -> None: ...
-def squared_distances(X: NDArray[Any], Z: NDArray[Any], out: NDArray[Any]) -> None: ...
 def gather(packed: NDArray[Any], chosen: NDArray[Any], out: NDArray[Any], n_threads: int = 1) -> None: ...
 def mirror(K: NDArray[Any], n_threads: int = 1) -> None: ...
 def combine(packed: NDArray[Any], eta: NDArray[Any], out: NDArray[Any], n_threads: int = 1) -> None: ...
@@ -121,17 +99,6 @@ def ascend(
     G: NDArray[Any],
     s: NDArray[Any],
 ) -> int: ...
-def kernel_block(
-    inner: NDArray[Any],
-    row_part: NDArray[Any],
-    column_part: NDArray[Any],
-    row_norm: NDArray[Any],
-    column_norm: NDArray[Any],
-    kind: NDArray[Any],
-    degree: NDArray[Any],
-    numbers: NDArray[Any],
-    out: NDArray[Any],
-) -> None: ...
 def online_steps(
     phi: NDArray[Any],
     y: NDArray[Any],
@@ -161,3 +128,75 @@ def project_pairs(
     a: NDArray[Any],
     b: NDArray[Any],
 ) -> int: ...
+def kernel_values(
+    left: NDArray[Any],
+    right: NDArray[Any],
+    argument: int,
+    shape: NDArray[Any],
+    degree: NDArray[Any],
+    gamma: NDArray[Any],
+    offset: NDArray[Any],
+    out: NDArray[Any],
+    n_threads: int = 1,
+) -> None: ...
+def add_weighted_values(
+    left: NDArray[Any],
+    right: NDArray[Any],
+    argument: int,
+    shape: NDArray[Any],
+    degree: NDArray[Any],
+    gamma: NDArray[Any],
+    offset: NDArray[Any],
+    weights: NDArray[Any],
+    shifted: bool,
+    out: NDArray[Any],
+    n_threads: int = 1,
+) -> None: ...
+def add_weighted_gram(
+    rows: NDArray[Any],
+    argument: int,
+    shape: NDArray[Any],
+    degree: NDArray[Any],
+    gamma: NDArray[Any],
+    offset: NDArray[Any],
+    weights: NDArray[Any],
+    shifted: bool,
+    out: NDArray[Any],
+    n_threads: int = 1,
+) -> None: ...
+def add_products(
+    left: NDArray[Any],
+    right: NDArray[Any],
+    coef: NDArray[Any],
+    argument: int,
+    shape: NDArray[Any],
+    degree: NDArray[Any],
+    gamma: NDArray[Any],
+    offset: NDArray[Any],
+    out: NDArray[Any],
+    n_threads: int = 1,
+) -> None: ...
+def add_weighted_products(
+    left: NDArray[Any],
+    right: NDArray[Any],
+    coef: NDArray[Any],
+    argument: int,
+    shape: NDArray[Any],
+    degree: NDArray[Any],
+    gamma: NDArray[Any],
+    offset: NDArray[Any],
+    weights: NDArray[Any],
+    out: NDArray[Any],
+    n_threads: int = 1,
+) -> None: ...
+def pair_energies(
+    rows: NDArray[Any],
+    coef: NDArray[Any],
+    argument: int,
+    shape: NDArray[Any],
+    degree: NDArray[Any],
+    gamma: NDArray[Any],
+    offset: NDArray[Any],
+    out: NDArray[Any],
+    n_threads: int = 1,
+) -> None: ...

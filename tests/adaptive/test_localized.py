@@ -95,7 +95,8 @@ def test_a_sample_of_weight_zero_does_not_move_the_gating(data):
     outlier = np.vstack([X, [[50.0, -80.0]]])
     with_it = model(n_restarts=0).fit(outlier, np.r_[y, ["no"]], sample_weight=np.r_[np.ones(70), 0.0])
     without = model(n_restarts=0).fit(X, y)
-    np.testing.assert_allclose(with_it.decision_function(X), without.decision_function(X), atol=1e-6)
+    # Steps that are not solved to the end carry last digits further; were it counted, values would move by 2.
+    np.testing.assert_allclose(with_it.decision_function(X), without.decision_function(X), atol=1e-3)
 
 
 def test_weights_count_as_repetitions_in_the_gating(data):

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from kernelweave import KernelBank, MKLClassifier, SampleAdaptiveMKLClassifier, Views
-from kernelweave.bank.scaled import CentredKernels
+from kernelweave.bank.scaled import RescaledKernels
 from kernelweave.datasets.view_entries import make_views, remove_entries, swap_entries
 from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
 from kernelweave.geometry import LpBall, Simplex
@@ -75,7 +75,7 @@ def test_a_first_round_is_mkl_classifier_too(data, prior):
 
 
 def test_decisions_are_those_of_the_pattern_with_the_largest_score(data, new, fitted):
-    bank = CentredKernels(KernelBank.per_view().fit(data.X))
+    bank = RescaledKernels(KernelBank.per_view().fit(data.X), Centering())
     v = np.zeros(60)
     v[fitted.support_] = fitted.dual_coef_[0]
     rows = [K for _, K in bank.cross(new.X)]
@@ -204,7 +204,7 @@ def test_probabilities_are_calibrated(data):
 
 
 def test_the_learnt_kernel_is_the_weighted_sum_of_the_centred_ones(data, new, fitted):
-    bank = CentredKernels(KernelBank.per_view().fit(data.X))
+    bank = RescaledKernels(KernelBank.per_view().fit(data.X), Centering())
     K = sum(w * K for w, (_, K) in zip(fitted.kernel_weights_, bank.cross(new.X), strict=True))
     np.testing.assert_allclose(fitted.combined_kernel(new.X), K, atol=1e-12)
     np.testing.assert_allclose(

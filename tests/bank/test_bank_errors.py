@@ -145,11 +145,21 @@ def test_a_kernel_that_overflows_is_named():
     fitted = KernelBank([Linear(), Polynomial(degree=3)]).fit(X * 1e120)
     with pytest.raises(ValueError, match=r"Kernel 'x·polynomial\(degree=3\)' is not finite.*standardise"):
         list(fitted.grams())
-    fitted = KernelBank([Polynomial(degree=3)]).fit(X)
-    with pytest.raises(ValueError, match="is not finite"):
-        list(fitted.cross(X * 1e120))
     with pytest.raises(ValueError, match=r"'x·gaussian.* is not finite"):
         list(KernelBank([Gaussian()]).fit(X * 1e200).grams())
+
+
+def test_a_kernel_that_overflows_on_new_samples_is_named():
+    fitted, columns = KernelBank([Polynomial(degree=3)]).fit(X), np.arange(len(X))
+    with pytest.raises(ValueError, match=r"Kernel 'x·polynomial\(degree=3\)' is not finite.*standardise"):
+        fitted.products(X * 1e120, columns, np.ones((len(X), 1)), np.array([0]))
+    with pytest.raises(ValueError, match="is not finite"):
+        fitted.weighted_products(X * 1e120, columns, np.ones((len(X), 1)), np.ones(1))
+
+
+def test_a_kernel_whose_rows_of_new_samples_overflow_is_named():
+    with pytest.raises(ValueError, match="is not finite"):
+        list(KernelBank([Polynomial(degree=3)]).fit(X).cross(X * 1e120))
 
 
 def test_a_scaling_that_needs_the_diagonal_cannot_be_used_on_a_precomputed_view():

@@ -8,7 +8,7 @@ import pytest
 from kernelweave import KernelBank, MKLClassifier, Views
 from kernelweave.bank import PrecomputedBank
 from kernelweave.bank.missing_views import accepting_missing_views, fit_with_missing_views
-from kernelweave.gram import BlockGrams, BlockSource, PackedGrams
+from kernelweave.gram import PackedGrams, StreamedGrams
 from kernelweave.kernels import ExpDistance, Gaussian, Linear, Precomputed, UnitTrace
 
 
@@ -48,20 +48,30 @@ def test_kernels_and_their_statistics_are_those_of_the_samples_that_have_the_vie
     np.testing.assert_array_equal(fitted.available, np.column_stack([here | True, here | True, here, here]))
 
 
-@pytest.mark.parametrize("holder", ["blocks", "packed"])
-def test_sources_make_the_same_matrices_in_blocks(rng, data, bank, holder, monkeypatch):
-    monkeypatch.setattr(BlockSource, "block_entries", 60)
+@pytest.mark.parametrize("holder", ["streamed", "packed"])
+def test_sources_make_the_same_matrices_in_blocks(rng, data, bank, holder):
     fitted = fit_with_missing_views(bank, Views({"a": data[0], "b": data[1]}))
-    if holder == "blocks":
-        stack = BlockGrams(fitted.sources(), 4, 20)
+    if holder == "streamed":
+        stack = StreamedGrams(fitted.sources(), 4, 20)
     else:
-        stack = PackedGrams.from_blocks(fitted.sources(), 4, 20, dtype="float64", centre=False)
+        stack = PackedGrams.from_sources(fitted.sources(), 4, 20, dtype="float64", centre=False)
     eta, v = rng.random(4), rng.normal(size=20)
     expected = list(fitted.grams())
-    assert fitted.given_matrices() is None
+    assert not fitted.holds_matrices
     np.testing.assert_allclose(stack.combine(eta), np.tensordot(eta, expected, axes=1), atol=1e-12)
     np.testing.assert_allclose(stack.matvecs(v), [K @ v for K in expected], atol=1e-12)
+    np.testing.assert_allclose(stack.energies(v), [0.5 * v @ K @ v for K in expected], atol=1e-12)
     np.testing.assert_allclose(stack.sizes, [np.abs(np.diagonal(K)).max() for K in expected])
+
+
+@pytest.mark.parametrize("unit_trace", [False, True])
+def test_kernels_can_be_given_a_trace_of_one_where_they_are_centred(data, unit_trace):
+    plain = KernelBank.per_view([Gaussian(width=1.0), Linear()])
+    fitted = fit_with_missing_views(plain, Views({"a": data[0], "b": data[1]}))
+    again = fitted.centred(unit_trace=unit_trace, n_threads=2)
+    for K, before in zip(again.grams(), fitted.grams(), strict=True):
+        expected = before / np.trace(before) if unit_trace else before
+        np.testing.assert_allclose(K, expected, atol=1e-12)
 
 
 def test_new_rows_without_a_view_are_the_mean_of_those_with_it(rng, data, bank):
@@ -76,6 +86,25 @@ def test_new_rows_without_a_view_are_the_mean_of_those_with_it(rng, data, bank):
             expected[[1, 3]] = 0.0
         np.testing.assert_allclose(K, expected, atol=1e-14)
     np.testing.assert_array_equal(fitted.available_in(gone), [[1, 1, 1, 1], [1, 1, 0, 0]] * 2)
+
+
+@pytest.mark.parametrize("training_gaps", [True, False])
+@pytest.mark.parametrize("gaps", [[], [1, 3], [0, 1, 2, 3]])
+def test_products_of_new_rows_are_those_of_their_kernels_whoever_lacks_a_view(
+    rng, data, bank, training_gaps, gaps
+):
+    A, B = data[0], data[1] if training_gaps else np.nan_to_num(data[1])
+    fitted = accepting_missing_views(fit_with_missing_views(bank, Views({"a": A, "b": B})))
+    new = {"a": rng.normal(size=(4, 3)), "b": rng.normal(size=(4, 2))}
+    new["b"][gaps] = np.nan
+    columns, which, eta = np.array([0, 2, 7, 11]), np.array([3, 0, 2]), np.array([0.5, 0.0, 2.0, 1.0])
+    cross = dict(fitted.cross(Views(new), columns=columns))
+    K = np.array([cross[m] for m in which])
+    coef, own = rng.normal(size=(4, 2)), rng.normal(size=(3, 4, 2))
+    for V in (coef, coef - coef.mean(axis=0), own):
+        np.testing.assert_allclose(fitted.products(Views(new), columns, V, which), K @ V, atol=1e-12)
+    expected = sum(eta[m] * cross[m] for m in range(4)) @ coef
+    np.testing.assert_allclose(fitted.weighted_products(Views(new), columns, coef, eta), expected, atol=1e-12)
 
 
 def test_training_rows_cross_like_their_gram(data, bank):

@@ -230,9 +230,24 @@ def test_checked_matrices_are_the_users_own_unless_rounding_was_evened_out():
     assert upset[2, 5] != upset[5, 2]
 
 
-def test_matrices_that_are_scaled_or_not_in_one_piece_are_read_in_blocks():
-    assert PrecomputedBank(scaling=UnitTrace()).fit(KS).given_matrices() is None
-    assert PrecomputedBank().fit(np.dstack(KS)).given_matrices() is None
+def test_matrices_that_are_scaled_or_not_in_one_piece_are_not_read_where_they_are():
+    assert PrecomputedBank().fit(KS).holds_matrices
+    assert not PrecomputedBank(scaling=UnitTrace()).fit(KS).holds_matrices
+    assert not PrecomputedBank().fit(np.dstack(KS)).holds_matrices
+    assert not PrecomputedBank().fit(KS).for_prediction().holds_matrices
+
+
+@pytest.mark.parametrize("scaling", [None, UnitTrace(), (Centering(), UnitTrace())])
+@pytest.mark.parametrize("stacked", [False, True])
+def test_given_matrices_are_sources_too(scaling, stacked):
+    given = np.dstack(KS) if stacked else KS
+    fitted = PrecomputedBank(scaling=scaling).fit(given)
+    P = np.eye(12) - 1.0 / 12.0
+    for source, K in zip(fitted.sources(), KS, strict=True):
+        K = P @ K @ P if isinstance(scaling, tuple) else K
+        expected = K if scaling is None else K / np.trace(K)
+        [(_, block)] = source.block(slice(2, 7), np.array([11, 0]))
+        np.testing.assert_allclose(block, expected[2:7][:, [11, 0]], atol=1e-12)
 
 
 def test_a_bank_for_prediction_has_no_training_matrices():

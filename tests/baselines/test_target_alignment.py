@@ -8,7 +8,7 @@ from tests.reference.problems import duplicated_problem, random_problem
 
 from kernelweave import AlignedMKLClassifier, KernelBank, alignf_weights, alignment, centered_alignment
 from kernelweave.baselines.target_alignment import moments, simplex_code
-from kernelweave.gram.source import MatrixSource
+from kernelweave.gram.source import matrix_sources
 from kernelweave.kernels import FromFunction, Gaussian, Linear
 from kernelweave.learners import Hinge
 
@@ -184,7 +184,7 @@ def centred(request):
 def test_moments_are_those_of_explicit_matrices(centred, rng):
     Ks, _ = random_problem(0, n=30, M=5)
     codes, weight = rng.normal(size=(30, 2)), rng.uniform(0.0, 2.0, 30)
-    [found] = moments([MatrixSource(Ks)], 5, codes, weight, centred=centred)
+    [found] = moments(matrix_sources(Ks), 5, codes, weight, centred=centred)
     products, targets, norm = by_definition(Ks, codes, weight, centred)
     np.testing.assert_allclose(found.products, products, rtol=1e-11, atol=1e-12 * products.max())
     with_target = targets.sum(axis=1)
@@ -195,9 +195,9 @@ def test_moments_are_those_of_explicit_matrices(centred, rng):
 def test_each_column_is_a_target_of_its_own(centred, rng):
     Ks, _ = random_problem(1, n=20, M=3)
     codes, weight = rng.normal(size=(20, 3)), np.ones(20)
-    found = moments([MatrixSource(Ks)], 3, codes, weight, centred=centred, per_column=True)
+    found = moments(matrix_sources(Ks), 3, codes, weight, centred=centred, per_column=True)
     for c in range(3):
-        [alone] = moments([MatrixSource(Ks)], 3, codes[:, [c]], weight, centred=centred)
+        [alone] = moments(matrix_sources(Ks), 3, codes[:, [c]], weight, centred=centred)
         np.testing.assert_allclose(found[c].with_target, by_definition(Ks, codes, weight, centred)[1][:, c])
         np.testing.assert_allclose(found[c].kernel_alignments(), alone.kernel_alignments(), rtol=1e-12)
 
@@ -218,9 +218,9 @@ def test_in_moments_a_weight_of_two_is_a_sample_twice_and_of_zero_none(centred):
     weight = np.ones(24)
     weight[:5], weight[5:9] = 2.0, 0.0
     order = np.repeat(np.arange(24), weight.astype(int))
-    [weighted] = moments([MatrixSource(Ks)], 4, y[:, None], weight, centred=centred)
+    [weighted] = moments(matrix_sources(Ks), 4, y[:, None], weight, centred=centred)
     copies = [np.ascontiguousarray(K[np.ix_(order, order)]) for K in Ks]
-    [repeated] = moments([MatrixSource(copies)], 4, y[order][:, None], np.ones(order.size), centred=centred)
+    [repeated] = moments(matrix_sources(copies), 4, y[order][:, None], np.ones(order.size), centred=centred)
     np.testing.assert_allclose(weighted.products, repeated.products, rtol=1e-10)
     np.testing.assert_allclose(weighted.with_target, repeated.with_target, rtol=1e-9, atol=1e-10)
 
@@ -230,16 +230,16 @@ def test_a_large_constant_does_not_drown_what_centring_leaves(rng):
     y = np.sign(x)
     small = [1e-3 * x @ x.T, 1e-3 * y @ y.T]
     large = [K + 1e3 for K in small]
-    [a] = moments([MatrixSource(small)], 2, y, np.ones(40), centred=True)
-    [b] = moments([MatrixSource(large)], 2, y, np.ones(40), centred=True)
+    [a] = moments(matrix_sources(small), 2, y, np.ones(40), centred=True)
+    [b] = moments(matrix_sources(large), 2, y, np.ones(40), centred=True)
     np.testing.assert_allclose(b.products, a.products, rtol=1e-8)  # the matrices carry ten digits of it
     np.testing.assert_allclose(b.kernel_alignments(), a.kernel_alignments(), rtol=1e-8)
 
 
 def test_a_constant_kernel_has_no_direction():
     Ks, y = random_problem(3, n=20, M=2)
-    useless = MatrixSource([Ks[0], np.full((20, 20), 7.3)])
-    [found] = moments([useless], 2, y[:, None], np.ones(20), centred=True)
+    useless = matrix_sources([Ks[0], np.full((20, 20), 7.3)])
+    [found] = moments(useless, 2, y[:, None], np.ones(20), centred=True)
     assert found.products[1, 1] == 0.0
     assert found.kernel_alignments()[1] == 0.0
     assert found.combined_alignment(np.array([0.0, 1.0])) == 0.0

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from kernelweave.kernels import Centering, Chain, Scaling, UnitDiagonal, UnitMean, UnitTrace, UnitVariance
-from kernelweave.kernels.fitted_scaling import FittedScaling
+from kernelweave.kernels.fitted_scaling import FittedScaling, ScaledForm
 from kernelweave.kernels.scaling import as_scaling
 
 CASES = {
@@ -22,6 +22,7 @@ CASES = {
     Chain: [
         Chain(()),
         Chain((Centering(), UnitTrace())),
+        Chain((UnitDiagonal(), Centering())),
         Chain((UnitDiagonal(), UnitVariance())),
         Chain((Centering(), UnitDiagonal(), UnitMean())),
     ],
@@ -31,6 +32,10 @@ SCALINGS = [pytest.param(scaling, id=repr(scaling)) for cases in CASES.values() 
 rng = np.random.default_rng(2)
 TRAIN, NEW = rng.normal(1.0, 1.0, (15, 5)), rng.normal(0.0, 2.0, (6, 5))
 K, ROWS, DIAGONAL = TRAIN @ TRAIN.T, NEW @ TRAIN.T, (NEW**2).sum(axis=1)
+
+
+def form_of_new(fitted):
+    return fitted.forms(len(TRAIN), len(NEW), lambda: DIAGONAL, lambda V: ROWS @ V)[0]
 
 
 def subclasses(base):
@@ -64,7 +69,10 @@ def test_the_training_gram_stays_exactly_symmetric_positive_and_float64(scaling)
 def test_training_samples_given_as_new_rows_get_the_training_gram(scaling):
     fitted = scaling.fit(K)
     np.testing.assert_allclose(fitted.rows(K, np.diagonal(K)), fitted.train(K), atol=1e-12)
-    np.testing.assert_allclose(fitted.diagonal(np.diagonal(K), K), np.diagonal(fitted.train(K)), atol=1e-12)
+    new, training = fitted.forms(len(K), len(K), lambda: np.diagonal(K), lambda V: K @ V)
+    for form in (new, training):
+        np.testing.assert_allclose(form.diagonal(np.diagonal(K)), np.diagonal(fitted.train(K)), atol=1e-12)
+    np.testing.assert_allclose(new.values(K, new), fitted.train(K), atol=1e-12)
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
@@ -80,10 +88,10 @@ def test_a_new_row_does_not_depend_on_the_other_new_rows(scaling):
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_the_whole_of_training_and_new_samples_stays_a_positive_kernel(scaling):
     fitted = scaling.fit(K)
-    lengths = fitted.diagonal(DIAGONAL, ROWS)
-    for row, length in zip(fitted.rows(ROWS, DIAGONAL), lengths, strict=True):
-        bordered = np.block([[fitted.train(K), row[:, None]], [row[None], np.array([[length]])]])
-        assert np.linalg.eigvalsh(bordered)[0] >= -1e-9 * np.trace(bordered)
+    new, rows = form_of_new(fitted), fitted.rows(ROWS, DIAGONAL)
+    whole = np.block([[fitted.train(K), rows.T], [rows, new.values(NEW @ NEW.T, new)]])
+    assert np.linalg.eigvalsh(whole)[0] >= -1e-9 * np.trace(whole)
+    np.testing.assert_allclose(np.diagonal(whole)[len(K) :], new.diagonal(DIAGONAL), atol=1e-12)
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
@@ -93,7 +101,7 @@ def test_nothing_is_written_to_and_the_fit_is_a_function_of_the_gram_alone(scali
     fitted = scaling.fit(gram)
     first = fitted.rows(rows, diagonal)
     fitted.train(gram)
-    fitted.diagonal(diagonal, rows)
+    fitted.forms(len(gram), len(rows), lambda: diagonal, lambda V: rows @ V)
     for now, then in ((gram, K), (rows, ROWS), (diagonal, DIAGONAL)):
         np.testing.assert_array_equal(now, then)
     assert pickle.dumps(scaling) == before
@@ -111,15 +119,19 @@ def test_the_diagonal_is_asked_for_exactly_when_it_is_needed(scaling):
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
-def test_rows_against_some_training_samples_are_those_columns_unless_full_rows_are_needed(scaling):
+def test_rows_against_some_training_samples_are_those_columns(scaling):
     fitted, columns = scaling.fit(K), np.array([4, 1, 9])
-    if not fitted.needs_full_rows:
-        few = fitted.restricted(columns).rows(ROWS[:, columns], DIAGONAL)
-        np.testing.assert_allclose(few, fitted.rows(ROWS, DIAGONAL)[:, columns], rtol=1e-12)
-    else:
-        other = ROWS.copy()
-        other[:, 0] += 1.0
-        assert np.abs((fitted.rows(other, DIAGONAL) - fitted.rows(ROWS, DIAGONAL))[:, columns]).max() > 1e-6
+    training = fitted.on_training(ScaledForm.plain(len(K)))
+    few = form_of_new(fitted).values(ROWS[:, columns], training.at(columns))
+    np.testing.assert_allclose(few, fitted.rows(ROWS, DIAGONAL)[:, columns], rtol=1e-12)
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_whole_rows_are_looked_at_exactly_when_their_means_are_needed(scaling):
+    fitted, columns, other = scaling.fit(K), np.array([4, 1, 9]), ROWS.copy()
+    other[:, 0] += 1.0
+    moved = np.abs((fitted.rows(other, DIAGONAL) - fitted.rows(ROWS, DIAGONAL))[:, columns]).max() > 1e-6
+    assert moved == fitted.needs_means
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)

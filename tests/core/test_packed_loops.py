@@ -7,7 +7,6 @@ from tests.reference import loops
 from kernelweave import _core
 
 DTYPES = [np.float32, np.float64]
-PLACE = np.array([0], dtype=np.uint64)
 SINGLE, SINGLE_LONG = np.ones((2, 3), np.float32), np.ones((2, 4), np.float32)
 
 
@@ -103,28 +102,6 @@ def test_only_the_entries_asked_for_are_computed(rng, n, share, dtype):
     assert not found[:, ~needed].any()
 
 
-@pytest.mark.parametrize("n", [1, 4, 33, 120])
-@pytest.mark.parametrize("columns", [1, 3])
-def test_products_of_blocks_of_rows_add_up_to_that_of_the_matrix(rng, n, columns):
-    (K,) = random_grams(rng, 1, n)
-    V = rng.normal(size=(columns, n)) * rng.integers(0, 2, size=(columns, n))
-    out = np.zeros((columns, n))
-    for start in range(0, n, 7):
-        stop = min(start + 7, n)
-        _core.add_matvecs(np.tril(K)[start:stop, :stop], start, V, out)
-    np.testing.assert_allclose(out, V @ K, rtol=1e-12, atol=1e-12 * n * np.abs(K).max())
-
-
-@pytest.mark.parametrize("columns", [0, 1, 5])
-def test_squared_distances_are_exactly_symmetric(rng, columns):
-    X = rng.normal(size=(23, columns))
-    out = np.empty((23, 23))
-    _core.squared_distances(X, np.ascontiguousarray(X.T), out)
-    np.testing.assert_allclose(out, ((X[:, None] - X[None]) ** 2).sum(axis=2), rtol=1e-14)
-    np.testing.assert_array_equal(out, out.T)
-    assert not np.diagonal(out).any()
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 5, 64, 65, 200])
 def test_the_mirror_shows_the_lower_triangle(rng, n, dtype):
@@ -178,39 +155,7 @@ def test_combining_many_kernels_rounds_like_single_additions(rng):
         (lambda: _core.pack(np.ones((2, 2)).T[::2], 0, np.empty(2), np.empty(3)), "one piece"),
         (lambda: _core.pack(np.ones((2, 2)), 0, np.empty(2), np.empty(2)), "triangle"),
         (lambda: _core.pack(np.ones((2, 2)), 0, np.empty(1), np.empty(3)), "shift"),
-        (lambda: _core.add_matvecs(np.ones((2, 2)), 0, np.ones((1, 1)), np.ones((1, 1))), "per sample"),
-        (lambda: _core.add_matvecs(np.ones((2, 2)), 0, np.ones((1, 2)), np.ones((2, 2))), "shape of V"),
-        (lambda: _core.add_matvecs(np.ones((2, 1)), 0, np.ones((1, 2)), np.ones((1, 2))), "diagonal"),
-        (lambda: _core.exp_scaled(np.ones((2, 2)), 1.0, np.ones((1, 2))), "shape of D"),
-        (lambda: _core.squared_distances(np.ones((2, 2)), np.ones((1, 2)), np.ones((2, 2))), "column"),
-        (lambda: _core.squared_distances(np.ones((2, 2)), np.ones((2, 2)), np.ones((1, 2))), "out"),
         (lambda: _core.mirror(np.ones((2, 3))), "square"),
-        (
-            lambda: _core.exp_pack(
-                np.eye(2), 0, PLACE, np.ones(2), np.ones(1), np.eye(1, 2), np.ones((1, 3))
-            ),
-            "one rate",
-        ),
-        (
-            lambda: _core.exp_pack(np.eye(2), 0, PLACE + 1, *np.ones((2, 1)), np.eye(1, 2), np.ones((1, 3))),
-            "within the stack",
-        ),
-        (
-            lambda: _core.exp_pack(np.eye(2), 0, PLACE, *np.ones((2, 1)), np.eye(1, 2), np.ones((1, 2))),
-            "triangle",
-        ),
-        (
-            lambda: _core.exp_add_matvecs(
-                np.eye(2), 0, PLACE, *np.ones((2, 1)), np.ones((1, 2)), np.ones((1, 2, 2))
-            ),
-            "shape of V",
-        ),
-        (
-            lambda: _core.exp_add_matvecs(
-                np.eye(2), 1, PLACE, *np.ones((2, 1)), np.ones((1, 2)), np.ones((1, 1, 2))
-            ),
-            "diagonal",
-        ),
         (
             lambda: _core.matvec_and_size(SINGLE, np.ones(3), *np.ones((3, 2, 2))),
             "one weight per kernel",

@@ -66,39 +66,6 @@ def test_a_kernel_that_is_zero_everywhere_does_no_harm(rng):
     assert A.any()
 
 
-@pytest.mark.parametrize("columns", [1, 15, 16, 17, 1000])
-def test_kernel_rows_are_their_formulas(rng, columns):
-    X, Z = rng.normal(size=(7, 5)) + 3.0, rng.normal(size=(columns, 5)) + 3.0
-    centre = Z.mean(axis=0)
-    A, B = X - centre, Z - centre
-    single = [np.ascontiguousarray(v, dtype=np.float32) for v in (A @ B.T, X @ centre, Z @ centre)]
-    single[1] -= np.float32(0.5 * centre @ centre)
-    single[2] -= np.float32(0.5 * centre @ centre)
-    norms = [np.float32((v * v).sum(axis=1)) for v in (A, B)]
-    kind, degree = np.array([0, 1, 1, 1, 1, 2]), np.array([1, 1, 2, 3, 5, 1])
-    numbers = np.array(
-        [[1, 0.1, 0.1, 0.1, 0.1, 0.4], [0, 1, 1, 0.5, 1, 0], [2, 1, 3, 1, 1, 0.5]], dtype=float
-    )
-    out = np.empty((6, 7, columns), dtype=np.float32)
-    _core.kernel_block(*single, *norms, kind, degree, numbers, out)
-    inner, D = X @ Z.T, ((X[:, None] - Z[None]) ** 2).sum(axis=2)
-    expected = [2 * inner]
-    expected += [f * (0.1 * inner + o) ** d for d, o, f in ((1, 1, 1), (2, 1, 3), (3, 0.5, 1), (5, 1, 1))]
-    expected += [0.5 * np.exp(-0.4 * D)]
-    for mine, theirs in zip(out, expected, strict=True):
-        np.testing.assert_allclose(mine, theirs, atol=1e-5 * np.abs(theirs).max())
-
-
-def test_the_float_exponential_is_one_at_zero_and_vanishes_far_away():
-    distances = np.array([[0.0, 1.0, 50.0, 86.0, 88.0, 1e30]], dtype=np.float32)
-    zeros = np.zeros(6, dtype=np.float32)
-    out = np.empty((1, 1, 6), dtype=np.float32)
-    kind, degree, numbers = np.array([2]), np.array([1]), np.array([[1.0], [0.0], [1.0]])
-    _core.kernel_block(-0.5 * distances, zeros[:1], zeros, zeros[:1], zeros, kind, degree, numbers, out)
-    np.testing.assert_allclose(out[0, 0, :4], np.exp(-distances[0, :4].astype(float)), rtol=3e-7)
-    assert not out[0, 0, 4:].any()
-
-
 @pytest.mark.parametrize("p", [1.1, 1.5, 2.0])
 def test_online_steps_are_those_of_the_paper(rng, p):
     Phi, y = rng.normal(size=(60, 7)), rng.integers(0, 3, 60)
@@ -131,13 +98,3 @@ def test_shapes_are_checked(rng):
             _core.ascend(**given)
     with pytest.raises(ValueError, match="online_steps"):
         _core.online_steps(np.ones((2, 3)), y[:2], np.ones(2), np.array([0, 2]), 2.0, 1.0, np.ones((3, 2)), s)
-    single = np.zeros(3, dtype=np.float32)
-    with pytest.raises(ValueError, match="kernel_block"):
-        _core.kernel_block(
-            np.zeros((3, 3), dtype=np.float32),
-            *[single] * 4,
-            np.array([0]),
-            np.array([1]),
-            np.ones((3, 1)),
-            np.zeros((1, 3, 2), dtype=np.float32),
-        )

@@ -12,4 +12,4 @@ def in_float32(monkeypatch):
     def preferred(self, n_samples, n_kernels):
         return "float32" if self.dtype == "auto" else self.dtype
 
-    monkeypatch.setattr(StoragePolicy, "preferred_dtype", preferred)
+    monkeypatch.setattr(StoragePolicy, "stored_dtype", preferred)

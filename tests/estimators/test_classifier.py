@@ -22,6 +22,7 @@ from kernelweave import Entry, KernelBank, MKLClassifier, Views
 from kernelweave.bank import PrecomputedBank
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex
 from kernelweave.kernels import Centering, Gaussian, Linear, Polynomial, Precomputed, UnitDiagonal, UnitTrace
+from kernelweave.kernels.groups import KernelGroup
 from kernelweave.learners import Hinge, NuHinge, SquaredHinge
 from kernelweave.solvers import BlockDescent, Newton
 
@@ -271,13 +272,17 @@ def test_the_combined_kernel_between_new_samples_is_the_training_one_on_training
         MKLClassifier("precomputed").fit([K], y[:100]).combined_kernel([K], [K])
 
 
-def test_long_predictions_are_cut_into_slices(cancer, monkeypatch):
-    X, y = cancer
-    model = MKLClassifier(per_view()).fit(X, y)
-    whole = model.decision_function(X)
-    monkeypatch.setattr("kernelweave.bank.cross.ENTRIES_PER_SLICE", 7 * 160)
-    np.testing.assert_allclose(model.decision_function(X), whole, atol=1e-12)
-    np.testing.assert_allclose(model.combined_kernel(X).shape, (160, 160))
+@pytest.mark.parametrize("multiclass", ["shared", "per_class"])
+def test_long_predictions_are_cut_into_slices(cancer, monkeypatch, multiclass):
+    X, _ = cancer
+    y = np.digitize(X.iloc[:, 0], [-0.5, 0.5])
+    model = MKLClassifier(per_view(), multiclass=multiclass).fit(X, y)
+    values, kernel = model.decision_function(X), model.combined_kernel(X)
+    monkeypatch.setattr("kernelweave.bank.cross.RESULTS_PER_SLICE", 7 * 3 * len(model.kernel_names_))
+    monkeypatch.setattr("kernelweave.bank.protocol.ENTRIES_PER_SLICE", 7 * 160)
+    monkeypatch.setattr(KernelGroup, "block_entries", 7 * 160)
+    np.testing.assert_allclose(model.decision_function(X), values, atol=1e-12)
+    np.testing.assert_allclose(model.combined_kernel(X), kernel, atol=1e-12)
 
 
 def test_stopping_early_warns_with_the_gap_and_the_tolerance(cancer):

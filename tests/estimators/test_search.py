@@ -175,18 +175,22 @@ def test_folds_may_be_masks_or_leave_samples_out(cancer):
 def test_neighbours_save_machines_and_kernels_are_computed_once_per_fold(cancer, monkeypatch):
     X, y = cancer
     fits, passes = [], []
-    make, cross = FittedBank.__init__, FittedBank.cross
+    make = FittedBank.__init__
 
     def counted_fit(self, items, blocks, X):
         fits.append(len(X))
         make(self, items, blocks, X)
 
-    def counted_cross(self, X, which=None, columns=None):
-        passes.append(len(X))
-        return cross(self, X, which, columns)
+    def counted_pass(verb):
+        def counted(self, X, *how, **named):
+            passes.append(len(X))
+            return verb(self, X, *how, **named)
+
+        return counted
 
     monkeypatch.setattr(FittedBank, "__init__", counted_fit)
-    monkeypatch.setattr(FittedBank, "cross", counted_cross)
+    for verb in ("cross", "products", "weighted_products"):
+        monkeypatch.setattr(FittedBank, verb, counted_pass(getattr(FittedBank, verb)))
     bank = KernelBank([Gaussian(scale=s) for s in np.geomspace(0.05, 20.0, 12)])
     costs, thetas = np.logspace(-1, 2, 4), np.geomspace(1 / 12, 1.0, 6)
     search = MKLClassifierCV(

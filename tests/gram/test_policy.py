@@ -8,17 +8,22 @@ import pytest
 from kernelweave import KernelBank
 from kernelweave.bank import PrecomputedBank
 from kernelweave.gram import (
-    BlockGrams,
     DenseGrams,
-    JoinedGrams,
     PackedGrams,
     StoragePolicy,
+    StreamedGrams,
     build_gram_stack,
     exact_gram_stack,
 )
-from kernelweave.gram.memory import budget, free_bytes, human, packed_bytes, triangle_bytes, unpacked_bytes
-from kernelweave.gram.source import MatrixSource
-from kernelweave.kernels import Gaussian, Laplacian
+from kernelweave.gram.memory import (
+    block_samples,
+    packed_bytes,
+    streamed_bytes,
+    triangle_bytes,
+    unpacked_bytes,
+)
+from kernelweave.gram.source import matrix_sources
+from kernelweave.kernels import ChiSquared, Gaussian, Linear, Polynomial
 from kernelweave.solvers.warm_start import subsample_size
 
 N, M = 30, 5
@@ -30,7 +35,7 @@ class Kernels:
     """Matrices that are the user's own, or that count as computed."""
 
     matrices: list
-    are_given: bool
+    holds_matrices: bool
     checked_with: list = field(default_factory=list)
 
     @property
@@ -41,19 +46,21 @@ class Kernels:
         return len(self.matrices)
 
     def given_matrices(self, n_threads=1):
+        assert self.holds_matrices
         self.checked_with.append(n_threads)
-        return self.matrices if self.are_given else None
+        return self.matrices
 
     def sources(self):
-        return [MatrixSource(self.matrices)]
+        return matrix_sources(self.matrices)
 
 
 @dataclass
 class Untouchable:
-    """Kernels of which nothing but their number may be asked."""
+    """Matrices of the user of which nothing but their number may be asked."""
 
     n_samples: int
     n_kernels: int
+    holds_matrices: bool = True
 
     def __len__(self):
         return self.n_kernels
@@ -63,6 +70,12 @@ class Untouchable:
 
     def sources(self):
         raise AssertionError("a source was asked for")
+
+
+def fitted(n):
+    """Three kernels of a table of this many samples: two sources of two columns."""
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    return KernelBank([Gaussian(width=1.0), Gaussian(width=3.0), Linear()]).fit(X)
 
 
 @pytest.fixture
@@ -82,12 +95,12 @@ def many(rng):
     [(60, 8, 1e-3, "float64"), (2000, 50, 1e-3, "float32"), (2000, 50, 1e-6, "float64")],
 )
 def test_precision_follows_size_and_tolerance(n, m, tol, expected):
-    assert StoragePolicy(centre=True, tol=tol).preferred_dtype(n, m) == expected
+    assert StoragePolicy(centre=True, tol=tol).stored_dtype(n, m) == expected
 
 
 def test_the_users_dtype_wins(matrices):
-    assert replace(FINE, dtype="float32").preferred_dtype(60, 8) == "float32"
-    assert replace(ROUGH, dtype="float64").preferred_dtype(2000, 50) == "float64"
+    assert replace(FINE, dtype="float32").stored_dtype(60, 8) == "float32"
+    assert replace(ROUGH, dtype="float64").stored_dtype(2000, 50) == "float64"
     stack = build_gram_stack(Kernels(matrices, True), replace(FINE, dtype="float32"))
     assert isinstance(stack, PackedGrams)
     assert stack.is_rounded
@@ -132,26 +145,112 @@ def test_where_memory_is_short_kernels_are_computed_again(many, policy):
     assert stack.packed.itemsize == size
     for limit in (packed - 1, unpacked):
         again = build_gram_stack(kernels, replace(policy, memory_limit=limit))
-        assert isinstance(again, BlockGrams)
+        assert isinstance(again, StreamedGrams)
+        assert again.may_combine
         assert again.combine(np.ones(3)).itemsize == size
     with pytest.raises(MemoryError, match="even when only their combination is held"):
         build_gram_stack(kernels, replace(policy, memory_limit=unpacked - 1))
 
 
-def test_too_little_memory_is_refused_before_anything_is_read_or_computed():
+@pytest.mark.parametrize("streams_from", [None, 10, 100_000])
+def test_kernels_of_a_small_table_are_packed_whether_or_not_they_could_be_streamed(streams_from):
+    stack = build_gram_stack(fitted(60), replace(ROUGH, streams_from=streams_from, n_threads=2))
+    assert isinstance(stack, PackedGrams)
+    assert (stack.centre, stack.n_threads, stack.is_rounded) == (True, 2, False)
+
+
+@pytest.mark.parametrize(("tol", "streamed", "combined"), [(1e-3, 4, 4), (1e-5, 4, 8), (1e-6, 8, 8)])
+def test_kernels_of_a_large_table_are_computed_in_every_pass(tol, streamed, combined):
+    kernels, policy = fitted(2001), StoragePolicy(centre=True, tol=tol, n_threads=2)
+    for streams_from in (None, 2002):  # there is no solver without a matrix, or it does not pay yet
+        stack = build_gram_stack(kernels, replace(policy, streams_from=streams_from))
+        assert isinstance(stack, StreamedGrams)
+        assert (stack.may_combine, stack.dtype.itemsize, stack.n_threads) == (True, combined, 2)
+    stack = build_gram_stack(kernels, replace(policy, streams_from=2001))
+    assert isinstance(stack, StreamedGrams)
+    assert (stack.may_combine, stack.dtype.itemsize, stack.n_threads) == (False, streamed, 2)
+
+
+def test_kernels_that_take_long_to_compute_are_stored_if_they_fit(rng):
+    X = np.abs(rng.normal(size=(300, 2)))
+    slow = KernelBank([Gaussian(width=1.0), ChiSquared(gamma=1.0)]).fit(X)
+    fast = KernelBank([Gaussian(width=1.0), Linear(), Polynomial(degree=2)]).fit(X)
+    few = replace(ROUGH, stored_up_to=299, streams_from=100)
+    assert isinstance(build_gram_stack(slow, few), PackedGrams)
+    assert isinstance(build_gram_stack(fast, few), StreamedGrams)
+    assert isinstance(build_gram_stack(fast, replace(few, stored_up_to=300)), PackedGrams)
+    several = replace(few, several_problems=True)  # then storing pays for twice as many samples
+    assert isinstance(build_gram_stack(fast, replace(several, stored_up_to=150)), PackedGrams)
+    assert isinstance(build_gram_stack(fast, replace(several, stored_up_to=149)), StreamedGrams)
+    short = replace(few, streams_from=None, memory_limit=packed_bytes(300, 2, 8) - 1)
+    assert isinstance(build_gram_stack(slow, short), StreamedGrams)
+
+
+def test_where_not_even_the_combined_matrix_fits_a_solver_without_it_has_to_do():
+    n, kernels = 10_000, fitted(10_000)
+    combined, streamed = unpacked_bytes(n, 3, 4), streamed_bytes(n, 3, 4)
+    assert streamed < combined / 2
+    late = replace(ROUGH, streams_from=1_000_000)  # it does not pay by itself
+    stack = build_gram_stack(kernels, replace(late, memory_limit=combined))
+    assert (type(stack), stack.may_combine) == (StreamedGrams, True)
+    for limit in (combined - 1, streamed):
+        stack = build_gram_stack(kernels, replace(late, memory_limit=limit))
+        assert (type(stack), stack.may_combine) == (StreamedGrams, False)
+    with pytest.raises(MemoryError, match=r"3 kernels of 10000 samples need .* even when none is stored"):
+        build_gram_stack(kernels, replace(late, memory_limit=streamed - 1))
+    with pytest.raises(MemoryError, match="even when only their combination is held"):
+        build_gram_stack(kernels, replace(ROUGH, memory_limit=combined - 1))
+
+
+def test_too_little_memory_is_refused_before_anything_is_read():
     with pytest.raises(MemoryError, match=r"50 kernels of 20000 samples need .* GB.*but 1 GB may be used"):
         build_gram_stack(Untouchable(20_000, 50), replace(ROUGH, memory_limit=1e9))
 
 
+def test_a_refusal_says_what_is_needed_and_what_there_is():
+    kernels = fitted(20_000)
+    with pytest.raises(
+        MemoryError, match=r"3 kernels of 20000 samples need 1.*GB in float32.*1 GB may be used"
+    ):
+        build_gram_stack(kernels, replace(ROUGH, memory_limit=1e9))
+    with pytest.raises(MemoryError, match=r"need 3.*GB in float64 .*\(1.*GB in float32\)"):
+        build_gram_stack(kernels, replace(FINE, memory_limit=1e9))
+    with pytest.raises(
+        MemoryError, match=r"3 kernels of 20000 samples need .* MB even when .* 10 MB may be used"
+    ):
+        build_gram_stack(kernels, replace(ROUGH, memory_limit=1e7, streams_from=1))
+
+
 @pytest.mark.parametrize("size", [1e26, 1e-28])
-@pytest.mark.parametrize("are_given", [True, False])
-def test_entries_beyond_float32_are_held_in_float64_and_need_the_memory_for_it(many, size, are_given):
-    kernels = Kernels([size * K for K in many], are_given)
+def test_given_entries_beyond_float32_are_held_in_float64_and_need_the_memory_for_it(many, size):
+    kernels = Kernels([size * K for K in many], True)
     assert not build_gram_stack(kernels, ROUGH).is_rounded
     few = build_gram_stack(kernels, replace(ROUGH, memory_limit=unpacked_bytes(1000, 3, 8)))
-    assert isinstance(few, DenseGrams if are_given else BlockGrams)
+    assert isinstance(few, DenseGrams)
     with pytest.raises(MemoryError, match="in float64 even when"):
         build_gram_stack(kernels, replace(ROUGH, memory_limit=unpacked_bytes(1000, 3, 8) - 1))
+
+
+HOLDERS = {
+    "packed": replace(ROUGH, stored_up_to=10_000),
+    "combined": replace(ROUGH, stored_up_to=10),
+    "streamed": replace(ROUGH, stored_up_to=10, streams_from=10),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("size", [1e-30, 1e-21, 1.0, 1e5, 1e16, 1e40])
+def test_kernels_of_columns_of_any_size_are_held_in_a_type_that_can_hold_them(holder, size):
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    kernels = KernelBank([Linear(), Gaussian(), Polynomial(degree=2, offset=0.0)]).fit(size * X)
+    stack = build_gram_stack(kernels, HOLDERS[holder])
+    unit = KernelBank([Linear(), Gaussian(), Polynomial(degree=2, offset=0.0)]).fit(X)
+    v = np.where(np.arange(900) % 2, 1.0, -1.0)
+    units = np.array([size**2, 1.0, size**4])
+    for m, K in enumerate(unit.grams()):
+        expected = units[m] * 0.5 * v @ K @ v
+        assert stack.energies(v)[m] == pytest.approx(expected, rel=1e-4, abs=0.0)
+    assert stack.is_rounded or size != 1.0
 
 
 def test_a_kernel_of_zeros_fits_in_float32(many):
@@ -166,7 +265,7 @@ def test_a_working_set_is_paid_for_before_kernels_are_computed(matrices, n_kerne
     def dtype(limit, wanted="auto"):
         policy = replace(ROUGH, working_set=True, memory_limit=limit, dtype=wanted)
         stack = build_gram_stack(kernels, policy)
-        assert isinstance(stack, BlockGrams)
+        assert isinstance(stack, StreamedGrams)
         return stack.combine(np.ones(n_kernels)).dtype
 
     assert dtype(needed[8]) == dtype(needed[8], "float32") == np.float64
@@ -176,26 +275,13 @@ def test_a_working_set_is_paid_for_before_kernels_are_computed(matrices, n_kerne
             dtype(limit, wanted)
 
 
-def test_bases_begin_at_a_thousand_samples(rng):
-    bank = KernelBank.per_feature(widths=(0.5, 4.0), degrees=(2,))
-    X = rng.normal(size=(1000, 4))
-    fitted = bank.fit(X)
-    assert isinstance(build_gram_stack(fitted, ROUGH), JoinedGrams)
-    assert isinstance(build_gram_stack(bank.fit(X[:-1]), ROUGH), PackedGrams)
-    for change in ({"several_problems": True}, {"tol": 1e-5}, {"dtype": "float64"}, {"dtype": "float32"}):
-        assert isinstance(build_gram_stack(fitted, replace(ROUGH, **change)), PackedGrams)
-    assert isinstance(build_gram_stack(fitted, replace(ROUGH, working_set=True)), BlockGrams)
-    rough = KernelBank([Laplacian(), Gaussian(width=1.0), Gaussian(width=2.0)]).fit(X[:, :1])
-    assert isinstance(build_gram_stack(rough, ROUGH), PackedGrams)
-
-
 @pytest.mark.parametrize("are_given", [True, False])
 @pytest.mark.parametrize("centre", [True, False])
 def test_the_exact_kernels_are_centred_as_those_they_stand_for(rng, matrices, are_given, centre):
     kernels = Kernels(matrices, are_given)
     rough = build_gram_stack(kernels, StoragePolicy(centre=centre, tol=1e-3, dtype="float32", n_threads=2))
     exact = exact_gram_stack(kernels, rough)
-    assert isinstance(exact, DenseGrams if are_given else BlockGrams)
+    assert isinstance(exact, DenseGrams if are_given else StreamedGrams)
     assert (exact.is_rounded, exact.n_threads) == (False, 2)
     v, eta = rng.normal(size=N), rng.random(M)
     v -= v.mean()
@@ -232,13 +318,15 @@ def test_the_estimate_covers_the_subsample_a_start_is_looked_for_on(n, n_kernels
     assert unpacked_bytes(999, 5, 4) == 8 * 8 * 999 * 5 + 4 * 999**2 + (32 << 20)
 
 
-def test_without_a_limit_the_budget_is_part_of_what_is_free():
-    assert 0 < budget(None) < free_bytes()
-    assert budget(123.0) == 123
+@pytest.mark.parametrize("n", [1, 10, 1000, 2000, 20_000, 1_000_000])
+def test_blocks_whose_pairs_are_held_grow_slower_than_the_samples(n):
+    assert 1 <= block_samples(n) <= n
+    assert block_samples(n) <= 36.0 * n**0.5 or n < 16
+    assert block_samples(n) <= block_samples(2 * n) <= 2 * block_samples(n)
 
 
-@pytest.mark.parametrize(
-    ("n", "text"), [(12, "12 B"), (3_400, "3.4 KB"), (5e6, "5 MB"), (1.25e10, "12.5 GB")]
-)
-def test_bytes_are_written_as_people_read_them(n, text):
-    assert human(int(n)) == text
+def test_streaming_takes_little_more_than_the_table_however_many_samples():
+    for n in (20_000, 1_000_000):
+        table = 8 * n * 20
+        assert streamed_bytes(n, 20, 20) <= 200e6 + 40 * table
+        assert streamed_bytes(n, 20, 20) - streamed_bytes(n, 20, 0) == table

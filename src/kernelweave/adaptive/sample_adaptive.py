@@ -28,7 +28,7 @@ from kernelweave.adaptive.switches import (
 from kernelweave.bank.cross import contributions
 from kernelweave.bank.missing_views import accepting_missing_views
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.bank.scaled import CentredKernels
+from kernelweave.bank.scaled import RescaledKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.progress import raising_when_stopped
@@ -36,6 +36,7 @@ from kernelweave.estimators.training import FitResult, FitTask, TrainingData
 from kernelweave.estimators.validation import check_count, check_input
 from kernelweave.geometry import Simplex
 from kernelweave.gram import GramStack, StoragePolicy
+from kernelweave.kernels import Centering, UnitTrace
 from kernelweave.solvers import Newton, Problem, Progress, Result, WarmStart
 
 
@@ -133,7 +134,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
     random_state: Any = None
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn weights, classifier and switches from samples X and their labels y."""
         super().fit(X, y, sample_weight)
         if not self.probability:  # with it, the fit inside the calibration has warned
@@ -225,17 +226,17 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         how: dict[str, Any] = {"unit_trace": self.unit_trace, "n_threads": effective_n_jobs(self.n_jobs)}
         with blas_threads(1):
             kernels = accepting_missing_views(kernels)
-            centred = (
-                kernels.centred(**how) if hasattr(kernels, "centred") else CentredKernels(kernels, **how)
-            )
-        return replace(data, kernels=centred)
+            if hasattr(kernels, "centred"):
+                return replace(data, kernels=kernels.centred(**how))
+            rules = (Centering(), UnitTrace()) if self.unit_trace else (Centering(),)
+            return replace(data, kernels=RescaledKernels(kernels, rules, n_threads=how["n_threads"]))
 
     def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:
         policy = super()._storage_policy(data, n_targets, n_candidates)
         if self._has_nothing_to_switch(data.kernels):
             return policy
         # Switches move a sample to the origin, so the origin must be the user's: storage must not centre.
-        return replace(policy, centre=False, dtype="float64")
+        return replace(policy, centre=False, dtype="float64", streams_from=None)
 
     def _solve_problem(
         self,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.adaptive.local_grams import BlockLocalGrams, LocalGrams, weighted_locally
+from kernelweave.adaptive.local_grams import LocalGrams, StreamedLocalGrams, weighted_locally
 from kernelweave.learners.margins import ScaledMargins
 from kernelweave.solvers import Certificate, Problem, Progress, Result, Solver, WarmStart
 from kernelweave.solvers.block_descent import block_norms
@@ -112,7 +112,7 @@ def learn_switches(
     return replace(best, rounds=tuple(rounds), stopped=stopped)
 
 
-def contributions(result: Result, grams: LocalGrams | BlockLocalGrams) -> Matrix:
+def contributions(result: Result, grams: LocalGrams | StreamedLocalGrams) -> Matrix:
     """Return g_ip = eta_p Σ_j v_j h_jp k_p(x_j, x_i): what kernel p adds to f(x_i) when it is on."""
     return np.asarray((result.eta[:, None] * grams.column_weighted_matvecs(result.inner.coef)).T)
 
@@ -130,7 +130,7 @@ def _solve_for_switches(
 
 def _update(
     result: Result,
-    grams: LocalGrams | BlockLocalGrams,
+    grams: LocalGrams | StreamedLocalGrams,
     y: AnyArray,
     switches: Switches,
     margins: Vector,

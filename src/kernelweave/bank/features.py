@@ -1,8 +1,9 @@
-"""Explicit features that stand for kernels: random Fourier features and Nyström's."""
+"""Explicit features that stand for kernels: values at landmarks, or random Fourier features."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from kernelweave._part import Part
-from kernelweave._typing import Indices, Matrix
+from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.fitted import FittedBank
 from kernelweave.kernels.base import Formula
 from kernelweave.views.tables import is_sparse
@@ -37,13 +38,36 @@ class Features(Part, ABC):
 
 
 class FittedFeatures(ABC):
-    """Maps of all kernels of a bank; the features of kernel m are [offsets_m, offsets_m+1)."""
+    """Maps of all kernels of a bank.
 
+    The features of kernel m are φ_m(x) = T_m'ρ_m(x): ``raw`` returns the ρ_m of samples, which cost little, and
+    ``transforms`` are the T_m, None for the identity. Side by side they are [offsets_m, offsets_m+1).
+    """
+
+    transforms: Sequence[Matrix | None]
     offsets: Indices
 
+    @property
+    def sizes(self) -> list[int]:
+        """How many features each kernel has."""
+        return [int(size) for size in np.diff(self.offsets)]
+
     @abstractmethod
+    def raw(self, X: Any, which: Sequence[int], dtype: str = "float64") -> list[AnyArray]:
+        """Return ρ_m of every row for the kernels asked for."""
+
+    def contributions(self, X: Any, coef: Sequence[Matrix | None], n_threads: int = 1) -> AnyArray:  # noqa: ARG002
+        """Return ρ_m(x)'coef_m of every row, of shape (rows, columns of coef, M); zero where coef_m is None."""
+        which = [m for m, one in enumerate(coef) if one is not None]
+        found = [R @ coef[m] for m, R in zip(which, self.raw(X, which), strict=True)]
+        return _side_by_side(found, which, len(coef))
+
     def transform(self, X: Any) -> Matrix:
         """Return the features of every row, those of all kernels side by side."""
+        every = range(len(self.transforms))
+        return np.hstack(
+            [R if T is None else R @ T for R, T in zip(self.raw(X, every), self.transforms, strict=True)]
+        )
 
 
 @dataclass
@@ -57,7 +81,7 @@ class RandomFourier(Features):
 
     Notes
     -----
-    [Rahimi07]; with sines and cosines in pairs k(x, x) = 1 exactly. Other kernels need ``Nystroem``.
+    [Rahimi07]; with sines and cosines in pairs k(x, x) = 1 exactly. Other kernels need ``Landmarks``.
     Differs from the paper: nothing.
 
     Examples
@@ -77,26 +101,32 @@ class RandomFourier(Features):
 
     def fit(self, fitted: FittedBank, X: Any, rng: np.random.Generator) -> FittedFeatures:  # noqa: ARG002
         pairs = (self.count("n_features", self.n_features) + 1) // 2
+        found = {int(m): (group, a) for group in fitted.groups() for a, m in enumerate(group.source.kernels)}
         maps = []
         for m, name in enumerate(fitted.names):
-            found = fitted.formula(m)
-            even = found is not None and bool((found[2] == found[2][0]).all())
-            if found is None or not even or not _is_known(found[1]) or is_sparse(fitted.training(found[0])):
+            group, a = found[m]
+            X_train, form = fitted.training(group.block), group.source.forms[a]
+            formula, factor = group.source.group.kernels[a].formula(), form.common_factor
+            if (
+                formula is None
+                or factor is None
+                or form.shifts
+                or is_sparse(X_train)
+                or not _is_known(formula)
+            ):
                 raise ValueError(
                     f"Kernel {name!r} has no random Fourier features, which are for Gaussian kernels (and "
-                    "linear ones) of dense columns; use features=Nystroem()."
+                    "linear ones) of dense columns; use features=Landmarks()."
                 )
-            place, formula, factors = found
-            width = fitted.training(place).shape[1]
-            gaussian = formula.function == "exp"
-            W = rng.normal(scale=np.sqrt(2.0 * formula.gamma), size=(width, pairs)) if gaussian else None
-            maps.append(_Fourier(place, W, float(factors[0]), int(width)))
+            width, scale = int(X_train.shape[1]), np.sqrt(2.0 * formula.gamma)
+            W = rng.normal(scale=scale, size=(width, pairs)) if formula.function == "exp" else None
+            maps.append(_Fourier(group.block, W, float(np.sqrt(factor)), width))
         return FourierFeatures(fitted, maps)
 
 
 def _is_known(formula: Formula) -> bool:
     """Tell whether a kernel is Gaussian or linear."""
-    return formula[:2] in (("sqeuclidean", "exp"), ("inner", "identity"))
+    return formula[:2] == ("sqeuclidean", "exp") or formula == Formula("inner", "power")
 
 
 @dataclass(frozen=True)
@@ -112,14 +142,12 @@ class _Fourier:
     def size(self) -> int:
         return self.width if self.W is None else 2 * int(self.W.shape[1])
 
-    def write(self, rows: Matrix, out: Matrix) -> None:
+    def of(self, rows: Matrix) -> Matrix:
+        """Return the features of rows."""
         if self.W is None:
-            np.multiply(rows, self.factor, out=out)
-            return
+            return rows * self.factor
         angles, n = rows @ self.W, self.W.shape[1]
-        np.cos(angles, out=out[:, :n])
-        np.sin(angles, out=out[:, n:])
-        out *= self.factor / np.sqrt(n)
+        return np.asarray(np.hstack([np.cos(angles), np.sin(angles)]) * (self.factor / np.sqrt(n)))
 
 
 class FourierFeatures(FittedFeatures):
@@ -129,61 +157,115 @@ class FourierFeatures(FittedFeatures):
         self._fitted, self._maps = fitted, maps
         self.offsets = np.concatenate([[0], np.cumsum([one.size for one in maps])]).astype(np.intp)
 
-    def transform(self, X: Any) -> Matrix:
-        blocks = {place: self._fitted.rows(X, place) for place in {one.place for one in self._maps}}
-        n = next(iter(blocks.values())).shape[0]
-        Phi = np.empty((n, int(self.offsets[-1])))
-        for one, start, stop in zip(self._maps, self.offsets[:-1], self.offsets[1:], strict=True):
-            one.write(blocks[one.place], Phi[:, start:stop])
-        return Phi
+    @property
+    def transforms(self) -> list[Matrix | None]:  # type: ignore[override]
+        return [None] * len(self._maps)
+
+    def raw(self, X: Any, which: Sequence[int], dtype: str = "float64") -> list[AnyArray]:
+        maps = [self._maps[m] for m in which]
+        blocks = {place: self._fitted.rows(X, place) for place in {one.place for one in maps}}
+        return [one.of(blocks[one.place]).astype(dtype, copy=False) for one in maps]
 
 
 @dataclass
-class Nystroem(Features):
-    r"""Nyström features of any kernel: k(x, Z) K_ZZ^{-1/2} for a few landmarks Z among the training samples.
+class Landmarks(Features):
+    r"""Every kernel by its values at a few training samples: φ_m(x) = K_LL^{-1/2} k_m(L, x).
 
     Parameters
     ----------
-    n_components : number of landmarks, the same samples for all kernels; as many as there are samples at
-        most, where the features reproduce the training kernels.
+    n_landmarks : number of landmarks, the same samples for all kernels; as many as there are samples at most,
+        where the features reproduce the training kernels. What is learnt gets better with it, and a pass over
+        the samples takes longer, between in proportion and by its square.
 
     Notes
     -----
-    [Williams01]. The features give k itself on the landmarks; scalings of the bank are kept.
+    Nyström's approximation [Williams01]: φ(x)'φ(z) is k itself where x or z is a landmark. Scalings of the bank
+    are kept.
     Differs from the paper: directions that are only rounding are left out.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelweave import KernelBank, Nystroem
+    >>> from kernelweave import KernelBank, Landmarks
     >>> from kernelweave.kernels import Polynomial
     >>> X = np.random.default_rng(0).normal(size=(20, 2))
     >>> fitted = KernelBank([Polynomial(degree=2)]).fit(X)
-    >>> Phi = Nystroem(10).fit(fitted, X, np.random.default_rng(1)).transform(X)
+    >>> Phi = Landmarks(10).fit(fitted, X, np.random.default_rng(1)).transform(X)
     >>> bool(abs(Phi @ Phi.T - next(fitted.grams())).max() < 1e-6)
     True
 
     """
 
-    n_components: int = 100
+    n_landmarks: int = 300
 
-    def fit(self, fitted: FittedBank, X: Any, rng: np.random.Generator) -> FittedFeatures:
-        count = min(self.count("n_components", self.n_components), fitted.n_samples)
+    def fit(self, fitted: FittedBank, X: Any, rng: np.random.Generator) -> LandmarkFeatures:
+        count = min(self.count("n_landmarks", self.n_landmarks), fitted.n_samples)
         landmarks = np.sort(rng.choice(fitted.n_samples, count, replace=False))
+        found = dict(fitted.cross(_safe_indexing(X, landmarks), columns=landmarks))
         maps = []
-        for _, K in fitted.cross(_safe_indexing(X, landmarks), columns=landmarks):
-            values, vectors = np.linalg.eigh((K + K.T) / 2.0)
+        for m in range(len(fitted)):
+            values, vectors = np.linalg.eigh((found[m] + found[m].T) / 2.0)
             kept = values > RANK * max(float(values[-1]), 0.0)
             maps.append(vectors[:, kept] / np.sqrt(values[kept]))
-        return NystroemFeatures(fitted, landmarks, maps)
+        if isinstance(fitted, FittedBank):  # the other samples are not needed any more
+            fitted, landmarks = fitted.restricted(landmarks), np.arange(count)
+        return LandmarkFeatures(fitted, landmarks, maps)
 
 
-class NystroemFeatures(FittedFeatures):
-    """Nyström features of a bank; made by ``Nystroem.fit``."""
+class LandmarkFeatures(FittedFeatures):
+    """Values of the kernels of a bank at landmarks; made by ``Landmarks.fit``."""
 
     def __init__(self, fitted: FittedBank, landmarks: Indices, maps: list[Matrix]) -> None:
         self._fitted, self._landmarks, self._maps = fitted, landmarks, maps
         self.offsets = np.concatenate([[0], np.cumsum([one.shape[1] for one in maps])]).astype(np.intp)
 
-    def transform(self, X: Any) -> Matrix:
-        return np.hstack([K @ self._maps[m] for m, K in self._fitted.cross(X, columns=self._landmarks)])
+    @property
+    def transforms(self) -> list[Matrix]:  # type: ignore[override]
+        return self._maps
+
+    def raw(self, X: Any, which: Sequence[int], dtype: str = "float64") -> list[AnyArray]:
+        kernels, precision = np.asarray(which, dtype=np.intp), {}
+        if isinstance(self._fitted, FittedBank):
+            precision = {"dtype": dtype}
+        found = dict(self._fitted.cross(X, kernels, self._landmarks, **precision))
+        return [found[int(m)].astype(dtype, copy=False) for m in which]
+
+    def contributions(self, X: Any, coef: Sequence[Matrix | None], n_threads: int = 1) -> AnyArray:
+        which = [m for m, one in enumerate(coef) if one is not None]
+        V = np.array([coef[m] for m in which])
+        found = self._fitted.products(X, self._landmarks, V, np.array(which), n_threads)
+        return _side_by_side(found, which, len(coef))
+
+
+def _side_by_side(found: Sequence[Matrix] | AnyArray, which: Sequence[int], n_kernels: int) -> AnyArray:
+    """Return parts of some kernels in places of their own among all."""
+    out = np.zeros((*found[0].shape, n_kernels))
+    for part, m in zip(found, which, strict=True):
+        out[:, :, m] = part
+    return out
+
+
+@dataclass
+class Nystroem(Features):
+    r"""Another name of ``Landmarks``, with the parameter of scikit-learn's ``Nystroem``.
+
+    Parameters
+    ----------
+    n_components : number of landmarks.
+
+    Notes
+    -----
+    Differs from the paper: see ``Landmarks``.
+
+    Examples
+    --------
+    >>> from kernelweave import Nystroem
+    >>> Nystroem(10)
+    Nystroem(n_components=10)
+
+    """
+
+    n_components: int = 100
+
+    def fit(self, fitted: FittedBank, X: Any, rng: np.random.Generator) -> LandmarkFeatures:
+        return Landmarks(self.count("n_components", self.n_components)).fit(fitted, X, rng)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
-from itertools import groupby
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from kernelweave._typing import Indices, Matrix, Span, Vector
+from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
 from kernelweave.bank.layout import Block, PairwiseBlock
-from kernelweave.bank.sources import RowSource, WholeSource
-from kernelweave.gram import BlockSource
+from kernelweave.bank.protocol import FittedKernels, n_rows, wanted
+from kernelweave.gram import KernelSource
+from kernelweave.gram.source import NewRows
 from kernelweave.kernels import Kernel, Scaling
-from kernelweave.kernels.base import DistanceKernel, Formula
-from kernelweave.kernels.fitted_scaling import FittedScaling, Multiplied, Side
+from kernelweave.kernels.fitted_scaling import FittedScaling, ScaledForm
+from kernelweave.kernels.groups import KernelGroup, grouped
 from kernelweave.kernels.pairs import Pairs
+from kernelweave.kernels.scaling import TrainingGram
 from kernelweave.views.tables import is_sparse
 
 
@@ -37,12 +40,24 @@ class Learnt:
     kernel: Kernel
     scaling: FittedScaling | None
 
+    def restricted(self, samples: Indices) -> Learnt:
+        """Return the same for some of the training samples."""
+        return Learnt(self.kernel, None if self.scaling is None else self.scaling.restricted(samples))
 
-class FittedBank:
+
+@dataclass(frozen=True)
+class BlockKernels:
+    """Kernels of one block of columns that are evaluated together; ``source`` has them on the training samples."""
+
+    block: int
+    source: KernelSource
+
+
+class FittedBank(FittedKernels):
     """The kernels of a bank on the training samples; made by ``KernelBank.fit``.
 
-    It keeps the training block of every view, because new samples are compared with it. What the scalings
-    learn is learnt when a Gram matrix is computed for the first time, so that none is computed twice.
+    It keeps the training block of every view, because new samples are compared with it. What kernels and scalings
+    learn is learnt when it is first needed.
     """
 
     def __init__(self, items: list[Item], blocks: list[Block | PairwiseBlock], X: Any) -> None:
@@ -55,18 +70,15 @@ class FittedBank:
             item.kernel.rows(self._training[item.block])  # says now whether it can read this block
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """One readable name per kernel, all different, the same whatever the data."""
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(item.name for item in self._items)
 
     @property
-    def view_names(self) -> tuple[str, ...]:
-        """For every kernel the view it looks at."""
+    def view_names(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(self._blocks[item.block].label for item in self._items)
 
     @property
-    def n_samples(self) -> int:
-        """The number of training samples."""
+    def n_samples(self) -> int:  # type: ignore[override]
         return int(self._training[0].shape[0])
 
     @property
@@ -79,198 +91,216 @@ class FittedBank:
         """For every kernel the number of its block."""
         return tuple(item.block for item in self._items)
 
-    def given_matrices(self, n_threads: int = 1) -> None:
-        """Return None: kernels are computed from the samples."""
-
-    @property
-    def makes_anew(self) -> bool:
-        """Whether the matrices that ``grams`` yields are new ones, the caller's to change."""
-        return all(item.kernel.by_rows for item in self._items)
-
     def __len__(self) -> int:
         return len(self._items)
 
-    def grams(self) -> Iterator[Matrix]:
-        """Yield the scaled training Gram matrices in order, float64 and exactly symmetric."""
-        pairs, current = None, -1
-        for m, item in enumerate(self._items):
-            if pairs is None or item.block != current:
-                pairs, current = Pairs(self._training[item.block]), item.block
-            yield self._gram(m, pairs)
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a file has to hold: what is derived from it is left out."""
+        return {name: value for name, value in vars(self).items() if name != "_groups"}
 
-    def sources(self) -> list[BlockSource]:
-        """Return the scaled training kernels as sources of rows; neighbours on one block share distances."""
-        found: list[BlockSource] = []
-        for (place, by_rows), run in groupby(enumerate(self._items), _made_together):
-            kernels, pairs = [m for m, _ in run], Pairs(self._training[place])
-            if by_rows:
-                for m in kernels:
-                    self._learn(m, pairs)
-                found.append(RowSource(self, dict(zip(kernels, kernels, strict=True)), place))
-            else:
-                found += [WholeSource(self, m) for m in kernels]
+    # -- training samples
+
+    def sources(self) -> list[KernelSource]:
+        return [group.source for group in self.groups()]
+
+    def groups(self) -> list[BlockKernels]:
+        """Return the kernels in groups that are evaluated together; what there is to learn is learnt first."""
+        return self._groups
+
+    @cached_property
+    def _groups(self) -> list[BlockKernels]:
+        found = []
+        for block, X in enumerate(self._training):
+            members = [m for m, item in enumerate(self._items) if item.block == block]
+            kernels = [self._resolved(m, pairs) for pairs in [Pairs(X)] for m in members]
+            for places, group in grouped(kernels, X):
+                own = np.array([members[place] for place in places], dtype=np.intp)
+                rows = group.training_rows(X)
+                self._require_finite(own, group.largest(rows))
+                scalings = [self._fitted_scaling(m, group, a, rows) for a, m in enumerate(own)]
+                for m, kernel, scaling in zip(own, group.kernels, scalings, strict=True):
+                    self._learnt[m] = Learnt(kernel, scaling)
+                plain = ScaledForm.plain(self.n_samples)
+                forms = tuple(plain if one is None else one.on_training(plain) for one in scalings)
+                found.append(BlockKernels(block, KernelSource(own, group, rows, forms, self.n_samples)))
         return found
 
-    def block(self, m: int, pairs: Pairs, rows: Span, columns: Span) -> Matrix:
-        """Return a block of the scaled training Gram of kernel m, given its pairs of samples."""
+    def _resolved(self, m: int, pairs: Pairs) -> Kernel:
         learnt = self._learnt[m]
-        assert learnt is not None
-        K = self._matrix(m, learnt.kernel, pairs)
-        return K if learnt.scaling is None else learnt.scaling.block(K, rows, columns)
+        if learnt is not None:
+            return learnt.kernel
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow is reported with the kernel's name
+            return self._items[m].kernel.resolve_from(pairs)
 
-    def formula(self, m: int) -> tuple[int, Formula, Vector] | None:
-        """Return (block, formula, f) of a kernel whose scaled training Gram is f_i f_j times its formula."""
-        item, n = self._items[m], self.n_samples
-        training = self._training[item.block]
-        if not item.kernel.by_rows:
-            return None
-        learnt = self._learn(m, Pairs(training))
-        formula = learnt.kernel.formula()
-        factors = np.ones(n) if learnt.scaling is None else learnt.scaling.factors(n)
-        return None if formula is None or factors is None else (item.block, formula, factors)
+    def _fitted_scaling(self, m: int, group: KernelGroup, a: int, rows: Any) -> FittedScaling | None:
+        """Return what the scaling of kernel m, number a of its group, learns on the training samples."""
+        item, learnt = self._items[m], self._learnt[m]
+        if learnt is not None or item.scaling is None:
+            return None if learnt is None else learnt.scaling
+        product = partial(_product, group, rows, rows, a)
+        gram = TrainingGram(group.diagonals(rows)[a], product, ScaledForm.plain(self.n_samples))
+        scaling = item.scaling.learn(gram)
+        if scaling.needs_diagonal and not item.kernel.knows_diagonal:
+            raise ValueError(
+                f"Kernel {item.name!r} cannot be scaled by {item.scaling}: a new row of it does not show "
+                "k(x, x); scale the matrix beforehand, or use UnitTrace, UnitMean or Centering."
+            )
+        return scaling
 
-    def gram(self, m: int) -> Matrix:
-        """Return the scaled training Gram of kernel m as a whole."""
-        return self._gram(m, Pairs(self._training[self._items[m].block]))
+    def _require_finite(self, kernels: Indices, largest: float) -> None:
+        if not np.isfinite(largest):
+            m = int(kernels[0])
+            raise ValueError(
+                f"Kernel {self.names[m]!r} is not finite on these samples; standardise the columns of view "
+                f"{self.view_names[m]!r}, or use a kernel that does not grow so fast."
+            )
 
-    def smoothness(self, m: int, order: int) -> float:
-        """Return the smoothness of kernel m between any points, see `Kernel.smoothness`."""
-        learnt = self._learnt[m]
-        assert learnt is not None
-        plain = learnt.scaling is None or isinstance(learnt.scaling, Multiplied)
-        return learnt.kernel.smoothness(order) if plain else np.inf
-
-    def diagonal(self, m: int, rows: Any = None) -> Vector:
-        """Return the diagonal of the scaled training Gram of kernel m, or k(x, x) of rows scaled alike."""
-        training = self._training[self._items[m].block]
-        learnt = self._learn(m, Pairs(training))
-        diagonal = learnt.kernel.diagonal(training if rows is None else rows)
-        return diagonal if learnt.scaling is None else learnt.scaling.train_diagonal(diagonal)
-
-    def training(self, place: int) -> Any:
-        """Return the training rows of a block."""
-        return self._training[place]
-
-    def rows(self, X: Any, place: int) -> Any:
-        """Return the rows of a block for new samples."""
-        return self._rows(X, place)
-
-    def for_prediction(self) -> FittedBank:
-        """Return the bank itself: new samples are compared with the training samples it keeps."""
-        return self
+    # -- new samples
 
     def cross(
-        self, X: Any, which: Indices | None = None, columns: Indices | None = None
+        self,
+        X: Any,
+        which: Indices | None = None,
+        columns: Indices | None = None,
+        *,
+        dtype: str = "float64",
     ) -> Iterator[tuple[int, Matrix]]:
         """Yield (m, scaled kernel m of the rows of X against the training samples).
 
-        ``which`` names the kernels wanted (None: all), ``columns`` the training samples wanted (None: all).
-        Only the views of the wanted kernels have to be in ``X``.
+        Only the views of the wanted kernels have to be in ``X``. Kernels come in the order of their groups, and in
+        single precision if asked for, where they can be computed so.
         """
-        order = range(len(self)) if which is None else [int(m) for m in which]
-        rows = {b: self._rows(X, b) for b in dict.fromkeys(self._items[m].block for m in order)}
-        return self._cross(rows, order, columns)
+        chosen = wanted(len(self), which)
+        span: Span = slice(None) if columns is None else columns
+        read = self._read(X, chosen)  # what is wrong with X is said here, and not when the values are read
+        return self._cross(read, chosen, span, dtype)
+
+    def _cross(
+        self, read: list[tuple[BlockKernels, Any]], chosen: list[int], span: Span, dtype: str
+    ) -> Iterator[tuple[int, Matrix]]:
+        for kernels, new in read:
+            source = kernels.source.in_precision(dtype)
+            for m, K in source.cross(
+                self._scaled(kernels, new).in_precision(source.group, dtype), span, chosen
+            ):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    self._require_finite(np.array([m]), float(K.sum()))
+                yield m, K
+
+    def restricted(self, samples: Indices) -> FittedBank:
+        """Return the bank with some of its training samples only; what was learnt on all of them stays.
+
+        Kernels are then centred as if the mean of all samples were not known: for learners with a bias.
+        """
+        self.groups()  # learns what there is to learn
+        light = copy(self)
+        vars(light).pop("_groups", None)
+        light._training = tuple(
+            rows[samples] if not isinstance(block, PairwiseBlock) else rows[np.ix_(samples, samples)]
+            for rows, block in zip(self._training, self._blocks, strict=True)
+        )
+        light._learnt = [None if one is None else one.restricted(samples) for one in self._learnt]
+        return light
 
     def between(self, X: Any, Z: Any, which: Indices | None = None) -> Iterator[tuple[int, Matrix]]:
-        """Yield (m, scaled kernel m between the rows of X and those of Z), both sets of new samples."""
-        for m in range(len(self)) if which is None else [int(m) for m in which]:
-            item = self._items[m]
-            if item.kernel.pairwise:
+        chosen = wanted(len(self), which)
+        for m in chosen:
+            if self._items[m].kernel.pairwise:
                 raise ValueError(
-                    f"Kernel {item.name!r} is known against the training samples only, so it has no values "
+                    f"Kernel {self.names[m]!r} is known against the training samples only, so it has no values "
                     "between two sets of new samples; leave Z out."
                 )
-            training, x, z = self._training[item.block], self._rows(X, item.block), self._rows(Z, item.block)
-            learnt = self._learn(m, Pairs(training))
-            K = self._matrix(m, learnt.kernel, Pairs(x, z))
-            if learnt.scaling is not None:
-                sides = [
-                    Side(self._matrix(m, learnt.kernel, Pairs(new, training)), learnt.kernel.diagonal(new))
-                    for new in (x, z)
-                ]
-                K = learnt.scaling.between(K, *sides)
-            yield m, K
+        for (kernels, x), (_, z) in zip(self._read(X, chosen), self._read(Z, chosen), strict=True):
+            left, right = self._scaled(kernels, x), self._scaled(kernels, z)
+            source = kernels.source
+            own = [a for a, m in enumerate(source.kernels) if int(m) in set(chosen)]
+            for a, K in source.group.values(left.rows, right.rows, own):
+                yield int(source.kernels[a]), left.forms[a].values(K, right.forms[a])
 
-    def _rows(self, X: Any, block: int) -> Any:
+    def products(
+        self, X: Any, columns: Indices, coef: AnyArray, which: Indices, n_threads: int = 1
+    ) -> AnyArray:
+        place = {int(m): position for position, m in enumerate(which)}
+        out = np.empty((which.size, 0, coef.shape[-1]))
+        for kernels, new in self._read(X, list(place)):
+            own = [int(m) for m in kernels.source.kernels if int(m) in place]
+            source = kernels.source.only(np.array(own))
+            assert source is not None
+            places = [place[m] for m in own]
+            V = coef if coef.ndim == 2 else coef[places]
+            found = source.cross_products(
+                self._scaled(kernels, new, own, sums_to_zero(V)), columns, V, n_threads
+            )
+            if out.shape[1] == 0:
+                out = np.empty((which.size, *found.shape[1:]))
+            out[places] = found
+        self._require_finite(which[:1], float(np.abs(out).max(initial=0.0)))
+        return out
+
+    def weighted_products(
+        self, X: Any, columns: Indices, coef: Matrix, eta: Vector, n_threads: int = 1
+    ) -> Matrix:
+        which = np.flatnonzero(eta)
+        total = np.zeros((n_rows(X), coef.shape[1]))
+        for kernels, new in self._read(X, which.tolist()):
+            scaled = self._scaled(kernels, new, None, sums_to_zero(coef))
+            total += kernels.source.cross_products(scaled, columns, coef, n_threads, eta)
+        self._require_finite(which[:1], float(np.abs(total).max(initial=0.0)))
+        return total
+
+    def rows(self, X: Any, block: int) -> Any:
+        """Return the rows of a block for new samples."""
         rows = self._blocks[block].take(X)
         if is_sparse(self._training[block]):
             return type(self._training[block])(rows)
         return rows.toarray() if is_sparse(rows) else rows
 
-    def _cross(
-        self, rows: dict[int, Any], order: Any, columns: Indices | None
-    ) -> Iterator[tuple[int, Matrix]]:
-        training, pairs, current = None, None, None
-        for m in order:
-            item = self._items[m]
-            if training is None or current is None or item.block != current[0]:
-                training = Pairs(self._training[item.block])
-            learnt = self._learn(m, training)
-            partial = columns is not None and not (learnt.scaling and learnt.scaling.needs_full_rows)
-            if pairs is None or current != (item.block, partial):
-                pairs = self._pairs(item, rows[item.block], columns if partial else None)
-                current = (item.block, partial)
-            K = self._matrix(m, learnt.kernel, pairs)
-            K = self._scaled(K, learnt, rows[item.block], columns if partial else None)
-            yield m, K if partial or columns is None else K[:, columns]
+    def training(self, block: int) -> Any:
+        """Return the training rows of a block."""
+        return self._training[block]
 
-    def _pairs(self, item: Item, rows: Any, columns: Indices | None) -> Pairs:
-        training = self._training[item.block]
-        if columns is None:
-            return Pairs(rows, training)
-        return Pairs(rows[:, columns] if item.kernel.pairwise else rows, training[columns])
+    def _read(self, X: Any, kernels: list[int]) -> list[tuple[BlockKernels, Any]]:
+        """Return the groups that have some of the kernels, with the rows of their block for new samples."""
+        wanted_ones = set(kernels)
+        groups = [
+            group for group in self.groups() if not wanted_ones.isdisjoint(group.source.kernels.tolist())
+        ]
+        rows = {block: self.rows(X, block) for block in dict.fromkeys(group.block for group in groups)}
+        return [(group, rows[group.block]) for group in groups]
 
-    @staticmethod
-    def _scaled(K: Matrix, learnt: Learnt, rows: Any, columns: Indices | None) -> Matrix:
-        if learnt.scaling is None:
-            return K
-        diagonal = learnt.kernel.diagonal(rows) if learnt.scaling.needs_diagonal else None
-        scaling = learnt.scaling if columns is None else learnt.scaling.restricted(columns)
-        return scaling.rows(K, diagonal)
+    def _scaled(
+        self, kernels: BlockKernels, X: Any, own: list[int] | None = None, balanced: bool = False
+    ) -> NewRows:
+        """Return new samples as a group reads them, with how its kernels (those of ``own``) are scaled on them.
 
-    def _learn(self, m: int, training: Pairs) -> Learnt:
-        learnt = self._learnt[m]
-        if learnt is not None:
-            return learnt
-        item, kernel = self._items[m], self._resolved(m, training)
-        scaling = None
-        if item.scaling is not None and item.kernel.by_rows:
-            scaling = item.scaling.fit_diagonal(kernel.diagonal(training.X))
-        if item.scaling is not None and scaling is None:
-            scaling = item.scaling.fit(self._matrix(m, kernel, training))
-        if scaling is not None and scaling.needs_diagonal and not kernel.knows_diagonal:
-            raise ValueError(
-                f"Kernel {item.name!r} cannot be scaled by {item.scaling}: a new row of it does not show "
-                "k(x, x); scale the matrix beforehand, or use UnitTrace, UnitMean or Centering."
-            )
-        learnt = self._learnt[m] = Learnt(kernel, scaling)
-        return learnt
-
-    def _gram(self, m: int, training: Pairs) -> Matrix:
-        learnt = self._learn(m, training)
-        K = self._matrix(m, learnt.kernel, training)
-        return K if learnt.scaling is None else learnt.scaling.train(K)
-
-    def _resolved(self, m: int, training: Pairs) -> Kernel:
-        with np.errstate(over="ignore", invalid="ignore"):  # an overflow shows in the matrix
-            return self._items[m].kernel.resolve_from(training)
-
-    def _matrix(self, m: int, kernel: Kernel, pairs: Pairs) -> Matrix:
-        with np.errstate(over="ignore", invalid="ignore"):  # an overflow is an error that names the kernel
-            K = kernel.matrix(pairs)
-            # A function of a distance is finite where the distance is: one look serves all of its kernels.
-            if isinstance(kernel, DistanceKernel):
-                fine = pairs.is_finite(kernel.metric)
-            else:
-                fine = bool(np.isfinite(K.sum()))
-        if not fine and not np.isfinite(K).all():
-            raise ValueError(
-                f"Kernel {self.names[m]!r} is not finite on these samples; standardise the columns of view "
-                f"{self.view_names[m]!r}, or use a kernel that does not grow so fast."
-            )
-        return K
+        Centring takes the mean over the training samples from every row, which costs a pass over all of them. For
+        ``balanced`` coefficients, which sum to zero, it makes no difference and is left out.
+        """
+        source = kernels.source
+        rows = source.group.rows(X)
+        n, forms = int(rows.shape[0]), []
+        for a, m in enumerate(source.kernels.tolist()):
+            if own is not None and m not in own:
+                continue
+            learnt = self._learnt[m]
+            assert learnt is not None
+            if learnt.scaling is None:
+                forms.append(ScaledForm.plain(n))
+                continue
+            training = None if balanced and not learnt.scaling.needs_diagonal else source.rows
+            product = partial(_product, source.group, rows, training, a)
+            diagonal = partial(learnt.kernel.diagonal_of, X)
+            forms.append(learnt.scaling.forms(self.n_samples, n, diagonal, product)[0])
+        return NewRows(rows, tuple(forms))
 
 
-def _made_together(numbered: tuple[int, Item]) -> tuple[int, bool]:
-    """Return what neighbours have in common that are one source."""
-    return numbered[1].block, numbered[1].kernel.by_rows
+def sums_to_zero(coef: AnyArray) -> bool:
+    """Tell whether the coefficients of every vector sum to zero, up to rounding."""
+    return bool((np.abs(coef.sum(axis=-2)) <= 1e-10 * np.abs(coef).sum(axis=-2)).all())
+
+
+def _product(group: KernelGroup, left: Any, right: Any | None, a: int, V: Matrix) -> Matrix:
+    """Return k_a(left, right) V for one kernel of a group; zero where there is no ``right``."""
+    if right is None:
+        return np.zeros((left.shape[0], V.shape[1]))
+    return np.asarray(group.products(left, right, V, [a])[0])

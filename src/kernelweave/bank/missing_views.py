@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -10,14 +10,15 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.fitted import FittedBank
 from kernelweave.bank.layout import Block, Layout, PairwiseBlock
 from kernelweave.bank.precomputed import FittedPrecomputed, PrecomputedBank, as_matrices
-from kernelweave.bank.protocol import FittedKernels
-from kernelweave.bank.scaled import CentredKernels
+from kernelweave.bank.protocol import FittedKernels, n_rows
+from kernelweave.bank.scaled import RescaledKernels
 from kernelweave.bank.spec import Bank
-from kernelweave.gram import BlockGrams, BlockSource
+from kernelweave.gram import KernelSource, StreamedGrams
+from kernelweave.kernels import Centering, UnitTrace
 
 
 def fit_with_missing_views(bank: Any, X: Any) -> FittedKernels:
@@ -66,9 +67,15 @@ class ViewGroup:
     fitted: FittedKernels = field(repr=False)
     reader: ViewReader = field(repr=False)
 
+    def position_of(self, samples: Indices) -> tuple[Indices, Indices]:
+        """Return which of these samples the group has, and their positions within the group."""
+        found = np.searchsorted(self.places, samples)
+        inside = np.flatnonzero(self.places[np.minimum(found, self.places.size - 1)] == samples)
+        return inside, found[inside]
+
 
 @dataclass(frozen=True)
-class KernelsWithMissingViews:
+class KernelsWithMissingViews(FittedKernels):
     """Kernels of samples some of which have no value for some of them.
 
     Widths, scalings and means are learnt on the samples that have the view. Centred, a sample without it sits
@@ -81,12 +88,13 @@ class KernelsWithMissingViews:
     groups: tuple[ViewGroup, ...]
     is_centred: bool = False
 
-    def given_matrices(self, n_threads: int = 1) -> list[Matrix] | None:
-        """Return the user's own matrices, which needs every sample to have all of them."""
-        return None if self._complete is None else self._complete.given_matrices(n_threads)
+    @property
+    def holds_matrices(self) -> bool:
+        return self._complete is not None and self._complete.holds_matrices
 
-    def __len__(self) -> int:
-        return len(self.names)
+    def given_matrices(self, n_threads: int = 1) -> list[Matrix]:
+        assert self._complete is not None
+        return self._complete.given_matrices(n_threads)
 
     @property
     def _complete(self) -> FittedKernels | None:
@@ -118,9 +126,9 @@ class KernelsWithMissingViews:
 
     def centred(self, *, unit_trace: bool = False, n_threads: int = 1) -> KernelsWithMissingViews:
         """Return the kernels centred on the samples that have them, and with a trace of one if asked for."""
+        rules = (Centering(), UnitTrace()) if unit_trace else (Centering(),)
         groups = tuple(
-            replace(g, fitted=CentredKernels(g.fitted, unit_trace=unit_trace, n_threads=n_threads))
-            for g in self.groups
+            replace(g, fitted=RescaledKernels(g.fitted, rules, n_threads=n_threads)) for g in self.groups
         )
         return replace(self, groups=groups, is_centred=True)
 
@@ -134,12 +142,16 @@ class KernelsWithMissingViews:
                 found[int(m)][inside] = K
         yield from (found[m] for m in range(len(self)))
 
-    def sources(self) -> list[BlockSource]:
-        """Return the same matrices as sources that make them a few rows at a time."""
+    def sources(self) -> list[KernelSource]:
         if self._complete is not None:
             return self._complete.sources()
         return [
-            ScatteredSource(source, group.kernels, group.places, self.n_samples)
+            replace(
+                source,
+                kernels=group.kernels[source.kernels],
+                n_samples=self.n_samples,
+                samples=group.places if source.samples is None else group.places[source.samples],
+            )
             for group in self.groups
             for source in group.fitted.sources()
         ]
@@ -169,12 +181,11 @@ class KernelsWithMissingViews:
         self, group: ViewGroup, own: Indices, X: Any, present: AnyArray, samples: Indices
     ) -> Iterator[tuple[int, Matrix]]:
         """Yield the kernels ``own`` of a group where rows of X, or some of these samples, lack them."""
-        position = np.full(self.n_samples, -1)  # of every training sample within the group
-        position[group.places] = np.arange(group.places.size)
-        inside, rows = np.flatnonzero(position[samples] >= 0), np.flatnonzero(present)
+        inside, position = group.position_of(samples)
+        rows = np.flatnonzero(present)
         blocks: dict[int, Matrix] = {}
         if rows.size:
-            blocks = dict(group.fitted.cross(group.reader.take(X, rows), own, position[samples[inside]]))
+            blocks = dict(group.fitted.cross(group.reader.take(X, rows), own, position))
         for k in own:
             full = np.zeros((present.size, samples.size))
             if rows.size < present.size:
@@ -182,6 +193,39 @@ class KernelsWithMissingViews:
             if rows.size:
                 full[np.ix_(rows, inside)] = blocks[int(k)]
             yield int(group.kernels[k]), full
+
+    def products(
+        self, X: Any, columns: Indices, coef: AnyArray, which: Indices, n_threads: int = 1
+    ) -> AnyArray:
+        complete = self._complete
+        if complete is not None and all(present.all() for *_, present in self._wanted(X, which)):
+            return complete.products(X, columns, coef, which, n_threads)
+        self.available_in(X)  # says if a sample has no view at all
+        place = {int(m): position for position, m in enumerate(which)}
+        out = np.zeros((which.size, n_rows(X), coef.shape[-1]))
+        for group, own, present in self._wanted(X, which):
+            places = np.array([place[int(m)] for m in group.kernels[own]])
+            V = np.broadcast_to(coef, (which.size, *coef.shape[-2:]))[places]
+            inside, position = group.position_of(columns)
+            rows = np.flatnonzero(present)
+            if rows.size and position.size:
+                out[np.ix_(places, rows)] = group.fitted.products(
+                    group.reader.take(X, rows), position, np.ascontiguousarray(V[:, inside]), own, n_threads
+                )
+            if rows.size < present.size and not self.is_centred:
+                means = self._means[np.ix_(group.kernels[own], columns)]
+                out[np.ix_(places, np.flatnonzero(~present))] = means[:, None] @ V
+        return out
+
+    def weighted_products(
+        self, X: Any, columns: Indices, coef: Matrix, eta: Vector, n_threads: int = 1
+    ) -> Matrix:
+        complete = self._complete
+        if complete is not None and all(
+            present.all() for *_, present in self._wanted(X, np.flatnonzero(eta))
+        ):
+            return complete.weighted_products(X, columns, coef, eta, n_threads)
+        return super().weighted_products(X, columns, coef, eta, n_threads)
 
     def between(self, X: Any, Z: Any, which: Indices | None = None) -> Iterator[tuple[int, Matrix]]:
         """Yield (m, kernel m between the rows of X and those of Z), both sets of new samples."""
@@ -229,44 +273,8 @@ class KernelsWithMissingViews:
                 "samples, which stands for a missing one; fit SampleAdaptiveMKLClassifier, which centres "
                 "them, with max_flips above 0, or impute them."
             ) from None
-        return np.asarray(
-            BlockGrams(sources, len(self), self.n_samples).matvecs(np.ones(self.n_samples)) / self.n_samples
-        )
-
-
-class ScatteredSource(BlockSource):
-    """A source of some samples, seen as one of all: entries of the others are zero."""
-
-    def __init__(self, source: BlockSource, kernels: Indices, places: Indices, n_samples: int) -> None:
-        super().__init__([int(kernels[m]) for m in source.kernels], n_samples)
-        self._source, self._numbers = source, kernels
-        self._place = np.full(n_samples, -1)
-        self._place[places] = np.arange(places.size)
-        self._places = places
-
-    @property
-    def needs_all_rows(self) -> bool:
-        return self._source.needs_all_rows
-
-    def block(
-        self, rows: Span, columns: Span, which: Container[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        left, right = self._place[rows], self._place[columns]
-        inside = np.flatnonzero(left >= 0), np.flatnonzero(right >= 0)
-        own = {m for m in self._source.kernels if which is None or int(self._numbers[m]) in which}
-        if inside[0].size == 0 or inside[1].size == 0:
-            yield from ((int(self._numbers[m]), np.zeros((left.size, right.size))) for m in own)
-            return
-        for m, K in self._source.block(left[inside[0]], right[inside[1]], own):
-            full = np.zeros((left.size, right.size))
-            full[np.ix_(*inside)] = K
-            yield int(self._numbers[m]), full
-
-    def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        for m, diagonal in self._source.diagonals():
-            full = np.zeros(self.n_samples)
-            full[self._places] = diagonal
-            yield int(self._numbers[m]), full
+        grams = StreamedGrams(sources, len(self), self.n_samples)
+        return np.asarray(grams.matvecs(np.ones(self.n_samples)) / self.n_samples)
 
 
 def require_a_view(available: AnyArray) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 from kernelweave._part import Part
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix
-from kernelweave.gram import BlockSource
-from kernelweave.gram.source import MatrixSource
+from kernelweave.bank.protocol import FittedKernels
+from kernelweave.gram import KernelSource
+from kernelweave.gram.source import matrix_sources
 from kernelweave.kernels import Scaling
 from kernelweave.kernels.checks import (
     check_definite,
@@ -25,7 +26,7 @@ from kernelweave.kernels.checks import (
     symmetrised,
     tolerance_of,
 )
-from kernelweave.kernels.fitted_scaling import FittedScaling
+from kernelweave.kernels.fitted_scaling import FittedScaling, ScaledForm
 from kernelweave.kernels.scaling import as_scaling
 from kernelweave.views.views import Views
 
@@ -79,7 +80,7 @@ class PrecomputedBank(Part):
         return fitted
 
 
-class FittedPrecomputed:
+class FittedPrecomputed(FittedKernels):
     """Precomputed training matrices and what their scalings learnt; made by ``PrecomputedBank.fit``."""
 
     def __init__(self, matrices: list[Matrix], tolerances: list[float], scaling: Scaling | None) -> None:
@@ -98,18 +99,15 @@ class FittedPrecomputed:
                 check_definite(self._matrices[m], f"Kernel {m}", self._tolerances[m])
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """One name per kernel, by its place."""
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(f"kernel {m}" for m in range(len(self)))
 
     @property
-    def view_names(self) -> tuple[str, ...]:
-        """Every matrix counts as a view of its own."""
-        return self.names
+    def view_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.names  # every matrix counts as a view of its own
 
     @property
-    def n_samples(self) -> int:
-        """The number of training samples."""
+    def n_samples(self) -> int:  # type: ignore[override]
         return self._n_samples
 
     def __len__(self) -> int:
@@ -130,10 +128,13 @@ class FittedPrecomputed:
             self._matrices[m] = symmetrised(K)
         self._is_checked = True
 
-    def given_matrices(self, n_threads: int = 1) -> list[Matrix] | None:
-        """Return the user's own matrices, checked; None where they are scaled or not in one piece."""
-        if self._scaling is not None or not all(K.flags.c_contiguous for K in self._matrices):
-            return None
+    @property
+    def holds_matrices(self) -> bool:
+        """Whether there are matrices, as they were given and each in one piece."""
+        in_one_piece = all(K.flags.c_contiguous for K in self._matrices)
+        return bool(self._matrices) and self._scaling is None and in_one_piece
+
+    def given_matrices(self, n_threads: int = 1) -> list[Matrix]:
         self.check(n_threads)
         return self._matrices
 
@@ -144,12 +145,15 @@ class FittedPrecomputed:
             scaling = self._fitted(m)
             yield K if scaling is None else scaling.train(K)
 
-    def sources(self) -> list[BlockSource]:
-        """Return the scaled training matrices as sources of blocks."""
+    def sources(self) -> list[KernelSource]:
         if not self._matrices:
             raise IndexError("A bank for prediction has no training matrices.")
         self.check()
-        return [MatrixSource(self._matrices, [self._fitted(m) for m in range(len(self))])]
+        plain = ScaledForm.plain(self.n_samples)
+        scalings = [self._fitted(m) for m in range(len(self))]
+        return matrix_sources(
+            self._matrices, [plain if one is None else one.on_training(plain) for one in scalings]
+        )
 
     def for_prediction(self) -> FittedPrecomputed:
         """Return the bank without the training matrices: new rows need only what the scalings learnt."""

@@ -19,7 +19,9 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.baselines.two_step import TwoStepClassifier, class_indices
 from kernelweave.estimators.training import FitTask
 from kernelweave.estimators.validation import check_choice
-from kernelweave.gram.source import BlockSource, MatrixSource, block_centring_shifts, block_diagonals
+from kernelweave.gram import KernelSource
+from kernelweave.gram.packed import reference_samples, reference_shift
+from kernelweave.gram.source import matrix_sources
 
 
 def alignment(K: Any, target: Any) -> float:
@@ -102,7 +104,7 @@ def alignf_weights(kernels: Any, y: Any, *, centered: bool = True) -> Vector:
     n, T = matrices[0].shape[0], _target(y, matrices[0].shape[0])
     T = _centred(T) if centered else T
     no_labels = np.empty((n, 0))
-    [found] = moments([MatrixSource(matrices)], len(matrices), no_labels, np.ones(n), centred=centered)
+    [found] = moments(matrix_sources(matrices), len(matrices), no_labels, np.ones(n), centred=centered)
     # Centring is a projection: the inner product with the centred target needs no centred kernel.
     return best_aligned(found.products, np.array([np.sum(K * T) for K in matrices]))
 
@@ -227,7 +229,7 @@ class Moments:
 
 
 def moments(
-    sources: Sequence[BlockSource],
+    sources: Sequence[KernelSource],
     n_kernels: int,
     codes: Matrix,
     weight: Vector,
@@ -254,7 +256,10 @@ def moments(
     the mean of a few samples, which does not change PKP: what is left to subtract is then small.
     """
     n, total = weight.size, float(weight.sum())
-    shifts = block_centring_shifts(sources, n_kernels, n) if centred else np.zeros((n_kernels, n))
+    chosen, shifts = reference_samples(n), np.zeros((n_kernels, n))
+    for source in sources if centred else ():
+        for m, K in source.block(chosen, slice(0, n)):
+            shifts[m] = reference_shift(K, chosen)
     T = codes - (weight @ codes) / total if centred else codes
     root = np.sqrt(weight)
     products, targets = np.zeros((n_kernels, n_kernels)), np.zeros((n_kernels, T.shape[1]))
@@ -272,7 +277,8 @@ def moments(
         grand = sums @ weight
         products -= 2.0 / total * (sums * weight) @ sums.T - np.outer(grand, grand) / total**2
     # A kernel whose norm is a rounding error of its size is constant: it has no direction.
-    sizes = total * np.abs(block_diagonals(sources, n_kernels, n)).max(axis=1)
+    diagonals = dict(pair for source in sources for pair in source.diagonals())
+    sizes = total * np.array([np.abs(diagonals[m]).max() for m in range(n_kernels)])
     constant = np.sqrt(np.maximum(np.diagonal(products), 0.0)) <= 1e-12 * sizes
     products[constant], products[:, constant], targets[constant] = 0.0, 0.0, 0.0
     code_products = ((weight[:, None] * T).T @ T) ** 2  # ⟨t_c t_c', t_d t_d'⟩
@@ -283,24 +289,16 @@ def moments(
 
 
 def _row_blocks(
-    sources: Sequence[BlockSource], n_kernels: int, n: int, block_entries: int
+    sources: Sequence[KernelSource], n_kernels: int, n: int, block_entries: int
 ) -> Iterator[tuple[slice, AnyArray]]:
     """Yield rows and the rows of all kernels, (M, rows, n), in a buffer that may be written to."""
-    all_rows = slice(0, n)
-    # Sources that cannot compute a few rows for less than all of them are asked once.
-    at_once = {
-        m: K for source in sources if source.needs_all_rows for m, K in source.block(all_rows, all_rows)
-    }
     step = min(n, max(1, block_entries // max(n_kernels * n, 1)))
     buffer = np.empty((n_kernels, step, n))
     for rows in gen_batches(n, step):
         K = buffer[:, : rows.stop - rows.start]
-        for m, matrix in at_once.items():
-            K[m] = matrix[rows]
         for source in sources:
-            if not source.needs_all_rows:
-                for m, block in source.block(rows, all_rows):
-                    K[m] = block
+            for m, block in source.block(rows, slice(0, n)):
+                K[m] = block
         yield rows, K
 
 

@@ -50,8 +50,8 @@ class BaselineClassifier(MKLClassifier):
     def _geometry(self) -> Geometry:
         return Uniform()
 
-    def _solver(self, n_kernels: int) -> Solver:
-        return solver_with_defaults(None, self._geometry, n_kernels, self.tol, None)
+    def _solver(self, n_kernels: int, *, streamed: bool = False) -> Solver:
+        return solver_with_defaults(None, self._geometry, n_kernels, self.tol, None, streamed=streamed)
 
 
 class TwoStepClassifier(BaselineClassifier):

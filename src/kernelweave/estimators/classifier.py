@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
-from kernelweave._typing import AnyArray, Matrix, Vector
+import numpy as np
+
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.base import KernelClassifier
 from kernelweave.estimators.calibration import calibrate
-from kernelweave.estimators.model import MKLModel
+from kernelweave.estimators.feature_model import FeatureModel
+from kernelweave.estimators.sample_blocks import Survey, TargetCode
 from kernelweave.estimators.training import TrainingData
-from kernelweave.estimators.validation import check_choice, encode_labels, sample_weights, signs
+from kernelweave.estimators.validation import (
+    check_choice,
+    class_factors,
+    encode_labels,
+    named_classes,
+    sample_weights,
+    signs,
+)
 from kernelweave.geometry import Simplex
 from kernelweave.learners import Hinge
 from kernelweave.solvers import Newton
 
 
-class MKLClassifier(KernelClassifier, MKLModel):
+class MKLClassifier(KernelClassifier, FeatureModel):
     r"""Multiple kernel learning for classification, with a duality-gap certificate.
 
     .. math:: \min_{\eta \in \mathcal M} \max_{\alpha} g(\alpha) - \sum_m \eta_m \tfrac12 v'K_m v + r(\eta),
@@ -32,10 +42,13 @@ class MKLClassifier(KernelClassifier, MKLModel):
         The loss for fixed weights; None is ``Hinge(C=1.0)``.
     geometry : geometry or None, default=None
         The set of kernel weights; None is ``Simplex()``, which selects few kernels.
+    features : Landmarks, RandomFourier or None, default=None
+        Explicit features in place of kernels, for very many samples: every kernel by its values at a few
+        landmarks. The kernels are then approximate, and the certificate is that of the approximate ones.
     solver : Solver or None, default=None
         The loop over the weights; None chooses: Newton steps, or the closed form of the lp ball (p ≥ 2)
         if ``tol`` is 1e-5 or more. Beyond 1000 kernels: ColumnGeneration where few are used, else the closed
-        form.
+        form. Kernels of a table with more than 2000 samples are not stored: StreamedDescent.
     tol : float, default=1e-4
         Relative duality gap to stop at. Below 1e-4 the kernels are kept in float64.
     max_iter : int or None, default=None
@@ -49,7 +62,7 @@ class MKLClassifier(KernelClassifier, MKLModel):
     dtype : {"auto", "float32", "float64"}, default="auto"
         How kernels are stored. The certificate is that of the kernels as given, whatever the storage.
     memory_limit : float or None, default=None
-        Most bytes for the stored kernels; None is 80 % of what is free.
+        Most bytes a fit may take; None is a quarter of what is free, at most 4 GB.
     n_jobs : int or None, default=None
         Threads for the passes over the kernels, or over the classes; None is 1, −1 is all.
     random_state : int or None, default=None
@@ -106,6 +119,7 @@ class MKLClassifier(KernelClassifier, MKLModel):
         *,
         learner: Any = None,
         geometry: Any = None,
+        features: Any = None,
         solver: Any = None,
         tol: float = 1e-4,
         max_iter: int | None = None,
@@ -121,6 +135,7 @@ class MKLClassifier(KernelClassifier, MKLModel):
         self.bank = bank
         self.learner = learner
         self.geometry = geometry
+        self.features = features
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -133,8 +148,11 @@ class MKLClassifier(KernelClassifier, MKLModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the kernel weights and the classifier from samples X and their labels y."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the kernel weights and the classifier from samples X and their labels y.
+
+        With ``features`` X may also be `batches`, which bring their labels, or a Dask collection.
+        """
         self._check_parameters()
         if self.probability:
             calibrate(self, X, y, sample_weight)
@@ -155,3 +173,28 @@ class MKLClassifier(KernelClassifier, MKLModel):
             return super()._problems(data)
         assert data.classes is not None
         return {f"class {label}": data.Y[:, c] for c, label in enumerate(data.classes)}
+
+    def _columns_of_problems(self, n_targets: int) -> dict[str, Indices | None]:
+        if n_targets == 1 or self.multiclass != "per_class":
+            return super()._columns_of_problems(n_targets)
+        return {f"class {c}": np.array([c]) for c in range(n_targets)}
+
+    def _target_code(self, survey: Survey) -> TargetCode:
+        if len(survey.labels) < 2:
+            raise ValueError(
+                f"The classifier needs samples of at least 2 classes, but y has {len(survey.labels)} class only: "
+                f"{list(survey.labels)}."
+            )
+        classes = np.unique(np.array(list(survey.labels)))
+        counts = np.array([survey.labels[label] for label in classes], dtype=np.float64)
+        return TargetCode(classes, class_factors(self.class_weight, classes, counts))
+
+    def _stream_code(self, classes: Any) -> TargetCode:
+        if not hasattr(self, "classes_"):
+            self.classes_ = named_classes(classes)
+        elif classes is not None and not np.array_equal(named_classes(classes), self.classes_):
+            raise ValueError(
+                f"classes={list(classes)} differ from those of the first call, {self.classes_.tolist()}; "
+                "leave classes out after it."
+            )
+        return TargetCode(self.classes_, class_factors(self.class_weight, self.classes_))

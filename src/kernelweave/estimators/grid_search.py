@@ -25,6 +25,7 @@ from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.training import FitResult, TrainingData, stop_reason
 from kernelweave.kernels.checks import check_square
 from kernelweave.solvers import WarmStart
+from kernelweave.solvers.warm_start import representative_rows
 
 Place = tuple[int, int]
 Score = Callable[[Any, Any, AnyArray, AnyArray | None], float]
@@ -152,6 +153,15 @@ class SplittableSamples:
         else:
             X = _safe_indexing(self.X, rows)
         return SplittableSamples(X, self.y[rows], None if self.weight is None else self.weight[rows])
+
+    def at_most(self, size: int, groups: Any = None) -> tuple[SplittableSamples, Any]:
+        """Return so many of the samples, spread evenly over their targets, and the groups they belong to."""
+        n = len(self.y)
+        if n <= size:
+            return self, groups
+        _, codes = np.unique(self.y, return_inverse=True, axis=0)
+        rows = representative_rows(codes.reshape(n), np.arange(n), size)
+        return self.part(rows, rows), None if groups is None else np.asarray(groups)[rows]
 
 
 @dataclass(frozen=True)

@@ -144,10 +144,10 @@ class MKLModel(KernelEstimator):
         stop: Event,
     ) -> tuple[Result, GramStack, Any]:
         """Return the result, the kernels it belongs to, and what else was learnt, here nothing."""
-        solver = self._solver(len(task.kernels))
+        solver = self._solver(len(task.kernels), streamed=task.is_streamed)
         if start is not None:
             problem = replace(problem, learner=with_inner_tol(problem.learner, solver.gap_tol))
-        elif self._uses_subsample:
+        elif self._uses_subsample and not task.is_streamed:
             try:
                 start = subsample_warm_start(problem, solver, raising_when_stopped(stop, None))
             except KeyboardInterrupt:  # still solve once on all samples, so that there is a model
@@ -220,14 +220,22 @@ class MKLModel(KernelEstimator):
             memory_limit=self.memory_limit,
             n_threads=effective_n_jobs(self.n_jobs) if n_targets == 1 else 1,  # classes run side by side
             several_problems=n_targets * n_candidates > 1,
+            streams_from=self._streams_from,
         )
+
+    @property
+    def _streams_from(self) -> int | None:
+        """From how many samples on a fit does without a matrix of all samples; None where a solver is named."""
+        return None if getattr(self, "solver", None) else getattr(self._learner, "streams_from", None)
 
     def _joint_learner(self, learner: Any) -> Any:
         """Return the learner of several columns that share their weights."""
         return learner.for_columns()
 
-    def _solver(self, n_kernels: int) -> Solver:
-        return solver_with_defaults(self.solver, self._geometry, n_kernels, self.tol, self.max_iter)
+    def _solver(self, n_kernels: int, *, streamed: bool = False) -> Solver:
+        return solver_with_defaults(
+            self.solver, self._geometry, n_kernels, self.tol, self.max_iter, streamed=streamed
+        )
 
     @property
     def _uses_subsample(self) -> bool:

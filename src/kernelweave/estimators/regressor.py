@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import RegressorMixin
 
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank import KernelBank
-from kernelweave.estimators.model import MKLModel
+from kernelweave.estimators.feature_model import FeatureModel
 from kernelweave.estimators.training import TrainingData
 from kernelweave.estimators.validation import check_choice, plain_weights, real_targets
 from kernelweave.geometry import Simplex
@@ -17,7 +18,7 @@ from kernelweave.learners import Square
 from kernelweave.solvers import Newton
 
 
-class MKLRegressor(RegressorMixin, MKLModel):  # type: ignore[misc]
+class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
     r"""Multiple kernel learning for regression, with a duality-gap certificate.
 
     .. math:: \min_{\eta \in \mathcal M} \max_{v} g(v) - \sum_m \eta_m \tfrac12 v'K_m v + r(\eta)
@@ -33,7 +34,7 @@ class MKLRegressor(RegressorMixin, MKLModel):  # type: ignore[misc]
         The set of kernel weights; None is ``Simplex()``, which selects few kernels.
     multioutput : {"shared", "per_output"}, default="shared"
         With several targets (columns of y), one set of weights for all, or one per target.
-    solver, tol, max_iter, dtype, memory_limit, n_jobs, random_state, verbose : as for `MKLClassifier`
+    features, solver, tol, max_iter, dtype, memory_limit, n_jobs, random_state, verbose : as for `MKLClassifier`
 
     Attributes
     ----------
@@ -79,6 +80,7 @@ class MKLRegressor(RegressorMixin, MKLModel):  # type: ignore[misc]
         *,
         learner: Any = None,
         geometry: Any = None,
+        features: Any = None,
         solver: Any = None,
         tol: float = 1e-4,
         max_iter: int | None = None,
@@ -92,6 +94,7 @@ class MKLRegressor(RegressorMixin, MKLModel):  # type: ignore[misc]
         self.bank = bank
         self.learner = learner
         self.geometry = geometry
+        self.features = features
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -102,8 +105,11 @@ class MKLRegressor(RegressorMixin, MKLModel):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the kernel weights and the regression from samples X and their real targets y."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the kernel weights and the regression from samples X and their real targets y.
+
+        With ``features`` X may also be `batches`, which bring their targets, or a Dask collection.
+        """
         self._check_parameters()
         return self._fit(X, y, sample_weight)
 
@@ -123,6 +129,11 @@ class MKLRegressor(RegressorMixin, MKLModel):  # type: ignore[misc]
         if data.Y.shape[1] == 1 or self.multioutput == "shared":
             return super()._problems(data)
         return {f"target {c}": data.Y[:, c] for c in range(data.Y.shape[1])}
+
+    def _columns_of_problems(self, n_targets: int) -> dict[str, Indices | None]:
+        if n_targets == 1 or self.multioutput == "shared":
+            return super()._columns_of_problems(n_targets)
+        return {f"target {c}": np.array([c]) for c in range(n_targets)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

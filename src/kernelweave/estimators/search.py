@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -38,7 +39,7 @@ from kernelweave.estimators.grid_search import (
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.progress import count_bar, interruptible
 from kernelweave.estimators.regressor import MKLRegressor
-from kernelweave.estimators.validation import check_input, is_precomputed
+from kernelweave.estimators.validation import check_count, check_input, is_precomputed
 from kernelweave.geometry import BoxSimplex
 from kernelweave.gram.memory import budget
 
@@ -62,6 +63,7 @@ class SearchedModel(MKLModel):
         cv: Any,
         scoring: Any,
         refit: bool,
+        search_samples: int | None,
         **model: Any,
     ) -> None:
         super().__init__(bank, **model)
@@ -72,12 +74,17 @@ class SearchedModel(MKLModel):
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.search_samples = search_samples
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Search the grid, then fit the best model to all samples; ``groups`` are for the splitter."""
         self._check_parameters()
+        check_count("search_samples", self.search_samples, optional=True)
         reset(self)
         samples, learner = self._samples(X, y, sample_weight)
+        by_number = self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split")
+        if self.search_samples is not None and by_number:  # pairs of indices speak of all samples
+            samples, groups = samples.at_most(self.search_samples, groups)
         folds = split(samples, self.cv, groups, is_classifier(self))
         grid, rows = self._run(samples, folds, learner)
         self.n_splits_ = len(folds)
@@ -126,7 +133,7 @@ class SearchedModel(MKLModel):
         """Run the folds, side by side if asked to: the threads and the memory are shared out among them."""
         n_jobs = effective_n_jobs(self.n_jobs)
         together = min(n_jobs, len(folds))
-        params = self._model_params() | {"n_jobs": n_jobs // together, "verbose": 0}
+        params = self._model_params() | {"n_jobs": n_jobs // together, "verbose": 0, "features": None}
         if "probability" in params:
             params["probability"] = False
         if together > 1:
@@ -206,6 +213,10 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         A scorer of scikit-learn's that needs decision values or predictions; None is the accuracy.
     refit : bool, default=True
         Fit `MKLClassifier` with the best parameters to all samples; False leaves nothing to predict with.
+    search_samples : int or None, default=4000
+        Most samples that the search looks at, classes in proportion; the last fit is to all. None: all of them.
+    features : Landmarks, RandomFourier or None, default=None
+        For the last fit, as in `MKLClassifier`; the search has the kernels themselves.
     n_jobs : int or None, default=None
         Folds to run side by side, on threads; those left over work inside the folds. None is 1, −1 is all.
     verbose : int, default=0
@@ -264,6 +275,8 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         cv: Any = None,
         scoring: Any = None,
         refit: bool = True,
+        search_samples: int | None = 4000,
+        features: Any = None,
         solver: Any = None,
         tol: float = 1e-4,
         max_iter: int | None = None,
@@ -287,6 +300,8 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
             cv=cv,
             scoring=scoring,
             refit=refit,
+            search_samples=search_samples,
+            features=features,
             solver=solver,
             tol=tol,
             max_iter=max_iter,
@@ -365,6 +380,8 @@ class MKLRegressorCV(SearchedModel, MKLRegressor):
         cv: Any = None,
         scoring: Any = None,
         refit: bool = True,
+        search_samples: int | None = 4000,
+        features: Any = None,
         solver: Any = None,
         tol: float = 1e-4,
         max_iter: int | None = None,
@@ -386,6 +403,8 @@ class MKLRegressorCV(SearchedModel, MKLRegressor):
             cv=cv,
             scoring=scoring,
             refit=refit,
+            search_samples=search_samples,
+            features=features,
             solver=solver,
             tol=tol,
             max_iter=max_iter,

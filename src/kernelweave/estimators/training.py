@@ -13,7 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.geometry import Geometry
-from kernelweave.gram import GramStack, Storage, StoragePolicy, build_gram_stack, exact_gram_stack
+from kernelweave.gram import (
+    GramStack,
+    Storage,
+    StoragePolicy,
+    StreamedGrams,
+    build_gram_stack,
+    exact_gram_stack,
+)
 from kernelweave.learners import Learner
 from kernelweave.solvers import Certificate, Problem, Progress, Result, Solver, WarmStart, certify
 
@@ -48,6 +55,11 @@ class FitTask:
         """The fitted kernels."""
         return self.data.kernels
 
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the solver has to do without a matrix of all samples."""
+        return isinstance(self.grams, StreamedGrams) and not self.grams.may_combine
+
     def exact_grams(self) -> GramStack:
         """Return the kernels as they were given, computed again for every pass."""
         return exact_gram_stack(self.kernels, self.grams)
@@ -62,9 +74,8 @@ class FitTask:
         with self._lock:
             if not self._float64:
                 try:
-                    self._float64.append(
-                        build_gram_stack(self.kernels, replace(self.policy, dtype="float64"))
-                    )
+                    policy = replace(self.policy, dtype="float64")
+                    self._float64.append(build_gram_stack(self.kernels, policy))
                 except MemoryError:  # then the solution on the rounded kernels has to do
                     self._float64.append(None)
         return self._float64[0]

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.metaestimators import _safe_split
 
 from kernelweave._typing import AnyArray, Indices
-from kernelweave.bank.cross import n_rows
+from kernelweave.bank.protocol import n_rows
 from kernelweave.bank.subset import ChosenBank
 from kernelweave.estimators.validation import as_bank, as_one_array, is_precomputed
 from kernelweave.explain.contributions import unwrap

@@ -1,25 +1,21 @@
-"""How Gram matrices are held: by reference, packed, by a small basis or computed again; one protocol."""
+"""How Gram matrices are held: by reference, packed, or not at all; one protocol."""
 
-from kernelweave.gram.blockwise import BlockGrams
 from kernelweave.gram.dense import DenseGrams
-from kernelweave.gram.joined import JoinedGrams
-from kernelweave.gram.lowrank.low_rank import LowRankGrams
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.policy import StoragePolicy, build_gram_stack, exact_gram_stack
 from kernelweave.gram.protocol import GramStack
-from kernelweave.gram.source import BlockSource
+from kernelweave.gram.source import KernelSource
 from kernelweave.gram.storage import Storage
+from kernelweave.gram.streamed import StreamedGrams
 
 __all__ = [
-    "BlockGrams",
-    "BlockSource",
     "DenseGrams",
     "GramStack",
-    "JoinedGrams",
-    "LowRankGrams",
+    "KernelSource",
     "PackedGrams",
     "Storage",
     "StoragePolicy",
+    "StreamedGrams",
     "build_gram_stack",
     "exact_gram_stack",
 ]

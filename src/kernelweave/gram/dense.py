@@ -9,9 +9,8 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.gram.packed import PackedGrams
+from kernelweave.gram.packed import PackedGrams, reference_samples
 from kernelweave.gram.rounding import SINGLE, arithmetic_errors
-from kernelweave.gram.source import reference_samples
 from kernelweave.gram.storage import Storage, counted
 
 
@@ -96,7 +95,9 @@ class DenseGrams:
         _core.combine_matrices(self.matrices, eta, eta @ self.shifts, K, self.n_threads)
         return K
 
-    def energies(self, coef: AnyArray) -> Vector:
+    def energies(self, coef: AnyArray, which: Indices | None = None) -> Vector:
+        if which is not None and which.size < self.n_kernels:
+            return self.subset(which).energies(coef)
         V, h = _rows(coef), np.empty(self.n_kernels)
         _core.energies_of_matrices(self.matrices, V, h, self.n_threads)
         return np.asarray(h - (self.shifts @ V.T) @ V.sum(axis=1))
@@ -153,7 +154,7 @@ class DenseGrams:
 
 
 def centring_shifts(matrices: Sequence[Matrix], n_threads: int = 1) -> Matrix:
-    """Return one row of shifts per matrix, see `block_centring_shifts`."""
+    """Return one row of shifts per matrix, see `reference_shift`."""
     n = matrices[0].shape[0]
     shifts = np.empty((len(matrices), n))
     _core.reference_means(list(matrices), reference_samples(n).astype(np.uint64), shifts, n_threads)

@@ -1,19 +1,24 @@
-"""Memory is estimated before it is taken."""
+"""Memory is estimated before it is taken: what is free, what a fit may use, what it would need."""
 
 from __future__ import annotations
 
 import os
-from functools import cache
+from pathlib import Path
 
-# Of what the system says is free; the rest is for everybody else.
-SHARE_OF_FREE = 0.8
-FLOAT32_BYTES, FLOAT64_BYTES = 4, 8
-# Blocks of rows that the threads make and keep for a moment.
-ROWS = 32 << 20
+# What a fit may take unless it is told: this share of what is free, and no more than this many bytes.
+SHARE_OF_FREE, MOST = 0.25, 4_000_000_000
+# Where the system does not say what is free, as much as any machine of today has.
+UNKNOWN = 2_000_000_000
+FLOAT64_BYTES = 8
 # The kernels of a subsample take no more than this.
 SUBSAMPLE = 128 << 20
-# Where the system does not say, nothing is refused.
-UNKNOWN = 1 << 62
+# Rows of values that the threads compute and keep for a moment.
+ROWS = 32 << 20
+
+
+def budget(memory_limit: float | None) -> int:
+    """Return the bytes a fit may take: the limit given, or a share of what is free."""
+    return int(min(SHARE_OF_FREE * free_bytes(), MOST) if memory_limit is None else memory_limit)
 
 
 def packed_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
@@ -32,57 +37,103 @@ def unpacked_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + (subsample if n_samples >= 1000 else 0)
 
 
+def streamed_bytes(n_samples: int, n_kernels: int, n_columns: int) -> int:
+    """Return the bytes of a fit that stores no kernel: the samples once more, products, and a block of pairs."""
+    rows = n_samples * n_columns * FLOAT64_BYTES
+    products = 3 * min(n_kernels, 64) * n_samples * FLOAT64_BYTES
+    coarse = triangle_bytes(min(n_samples, 1000), n_kernels, FLOAT64_BYTES)
+    return rows + products + coarse + block_samples(n_samples) ** 2 * 4 + ROWS
+
+
+def block_samples(n_samples: int) -> int:
+    """Return how many samples' coefficients move at a time when kernels are streamed.
+
+    The pairs of a block are held, the work of a block grows with its square, and the number of blocks falls with
+    its size: in proportion to the root of n was the fastest from 5,000 to 100,000 samples.
+    """
+    return min(n_samples, 16 * int(36.0 * n_samples**0.5 / 16.0))
+
+
 def triangle_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
     """Return the bytes of the packed triangles alone."""
     return n_kernels * (n_samples * (n_samples + 1) // 2) * itemsize
 
 
+# ------------------------------------------------------------------------------------ what is free
+
+
 def free_bytes() -> int:
-    """Return how much memory this process may still take, by the system's and the container's account."""
-    return min(_free_on_system(), _free_in_container())
+    """Return how much memory this process may still take: by the system, its control groups and its limits."""
+    known = [
+        found
+        for found in (_free_on_system(), _free_in_control_groups(), _free_address_space())
+        if found is not None
+    ]
+    return max(min(known), 0) if known else UNKNOWN
 
 
-def _free_on_system() -> int:
+def _free_on_system() -> int | None:
     # What the page cache would give back counts.
-    _, _, available = _read("/proc/meminfo").partition("MemAvailable:")
+    _, _, available = _read(Path("/proc/meminfo")).partition("MemAvailable:")
     if available:
         return int(available.split(maxsplit=1)[0]) * 1024
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
-        return UNKNOWN
+        return None
 
 
-def _free_in_container() -> int:
-    for limit, used in _accounts():
-        text, taken = _read(limit).strip(), _read(used).strip()
-        if text.isdigit() and taken.isdigit():
-            return max(int(text) - int(taken), 0)
-    return UNKNOWN
+def _free_in_control_groups(
+    membership: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
+) -> int | None:
+    """Return what the control groups of this process leave it: its own, and all above, have a say."""
+    free = []
+    for line in _read(membership).splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top = root / "memory" if controllers else root
+        files = (
+            ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            if controllers
+            else ("memory.max", "memory.current")
+        )
+        # In a container the path may lie outside of what is mounted: then the group's own folder is the root.
+        for folder in (top, *_folders(top, path)):
+            limit, used = (_read(folder / name).strip() for name in files)
+            if limit.isdigit() and used.isdigit():
+                free.append(int(limit) - int(used))
+    return min(free, default=None)
 
 
-@cache
-def _accounts() -> tuple[tuple[str, str], ...]:
-    """Return the files with the container's memory limit and use: not every system has them."""
-    known = (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    )
-    pairs = [(f"/sys/fs/cgroup/{limit}", f"/sys/fs/cgroup/{used}") for limit, used in known]
-    return tuple(pair for pair in pairs if all(map(os.path.exists, pair)))
+def _folders(top: Path, path: str) -> list[Path]:
+    """Return the folders of a control group and of those above it, below the top."""
+    names = [name for name in path.split("/") if name not in ("", "..")]
+    return [top.joinpath(*names[:depth]) for depth in range(1, len(names) + 1)]
 
 
-def _read(path: str) -> str:
+def _free_address_space() -> int | None:
+    """Return what ``ulimit -v`` leaves; None where there is no limit, or no such thing."""
     try:
-        with open(path, encoding="ascii") as file:
-            return file.read()
+        import resource
+    except ImportError:
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    fields = _read(Path("/proc/self/statm")).split()
+    if limit == resource.RLIM_INFINITY or not fields:
+        return None
+    return int(limit - int(fields[0]) * resource.getpagesize())
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-def budget(memory_limit: float | None) -> int:
-    """Return the bytes a fit may take: the limit given, or a share of what is free."""
-    return int(SHARE_OF_FREE * free_bytes() if memory_limit is None else memory_limit)
+# ---------------------------------------------------------------------------------------- in words
 
 
 def require_room(n_bytes: int, memory_limit: float | None, what: str, advice: str) -> None:

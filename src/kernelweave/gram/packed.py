@@ -11,7 +11,7 @@ from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.rounding import SINGLE, arithmetic_errors, float32_energy_error, float32_matvec_error
-from kernelweave.gram.source import BlockSource, block_centring_shifts, block_diagonals
+from kernelweave.gram.source import KernelSource
 from kernelweave.gram.storage import Storage, counted
 
 
@@ -50,9 +50,9 @@ class PackedGrams:
         return cls(packed, shifts, np.abs(diagonals).max(axis=1), roots, centre, n_threads)
 
     @classmethod
-    def from_blocks(
+    def from_sources(
         cls,
-        sources: Sequence[BlockSource],
+        sources: Sequence[KernelSource],
         n_kernels: int,
         n_samples: int,
         *,
@@ -60,18 +60,24 @@ class PackedGrams:
         centre: bool = True,
         n_threads: int = 1,
     ) -> PackedGrams:
-        """Compute the kernels block by block; besides the result only a block per thread is held."""
+        """Compute the kernels a few rows at a time; besides the result only some rows per thread are held."""
         packed = np.empty((n_kernels, n_samples * (n_samples + 1) // 2), dtype=dtype)
-        diagonals = block_diagonals(sources, n_kernels, n_samples)
-        shifts = np.zeros((n_kernels, n_samples))
-        if centre:
-            shifts = block_centring_shifts(sources, n_kernels, n_samples, n_threads)
+        diagonals, shifts = np.zeros((n_kernels, n_samples)), np.zeros((n_kernels, n_samples))
+        chosen, every = reference_samples(n_samples), slice(0, n_samples)
+        for source in sources:
+            for m, diagonal in source.diagonals():
+                diagonals[m] = diagonal
+            for m, K in source.block(chosen, every) if centre else ():
+                shifts[m] = reference_shift(K, chosen)
 
-        def convert(share: Sequence[tuple[BlockSource, slice]]) -> None:
+        def convert(share: Sequence[tuple[KernelSource, slice]]) -> None:
             for source, rows in share:
-                source.pack(rows, shifts, packed)
+                for m, K in source.block(rows, slice(0, rows.stop)):
+                    _core.pack(np.ascontiguousarray(K, dtype=np.float64), rows.start, shifts[m], packed[m])
 
-        shared_out(convert, [(source, rows) for source in sources for rows in source.row_blocks()], n_threads)
+        step = max(1, (1 << 18) // max(n_samples, 1))  # rows whose values stay in cache
+        blocks = [slice(start, min(start + step, n_samples)) for start in range(0, n_samples, step)]
+        shared_out(convert, [(source, rows) for source in sources for rows in blocks], n_threads)
         return cls.of(packed, diagonals, shifts, centre, n_threads)
 
     @property
@@ -101,7 +107,9 @@ class PackedGrams:
         _core.combine(self.packed, np.ascontiguousarray(eta), K, self.n_threads)
         return K
 
-    def energies(self, coef: AnyArray) -> Vector:
+    def energies(self, coef: AnyArray, which: Indices | None = None) -> Vector:
+        if which is not None:
+            return self.subset(which).energies(coef)
         out = np.empty(self.n_kernels)
         _core.energies(self.packed, _columns(coef), out, self.n_threads)
         return out
@@ -140,3 +148,18 @@ class PackedGrams:
 
 def _columns(coef: AnyArray) -> Matrix:
     return np.ascontiguousarray(coef.reshape(coef.shape[0], -1), dtype=np.float64)
+
+
+def reference_samples(n_samples: int) -> Indices:
+    """Return a few samples, spread over all, whose mean stands in for that of all when kernels are centred."""
+    return np.unique(np.linspace(0, n_samples - 1, min(n_samples, 16)).astype(np.intp))
+
+
+def reference_shift(K: Matrix, chosen: Indices) -> Vector:
+    r"""Return r with which K_ij − r_i − r_j is a centred kernel, given the rows of the reference samples.
+
+    It is the kernel of φ(x) − μ with μ the mean of the reference samples. Where coefficients sum to zero it is
+    the same kernel whatever μ.
+    """
+    means = K.mean(axis=0)
+    return np.asarray(means - 0.5 * means[chosen].mean())

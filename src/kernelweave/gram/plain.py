@@ -34,8 +34,9 @@ class PlainGrams:
     def storage(self: GramStack) -> Storage:
         return Storage(f"{counted(self.n_kernels)} in {type(self).__name__}", 0.0)
 
-    def energies(self: GramStack, coef: AnyArray) -> Vector:
-        return np.asarray(0.5 * self.matvecs(coef).reshape(self.n_kernels, -1) @ coef.ravel())
+    def energies(self: GramStack, coef: AnyArray, which: Indices | None = None) -> Vector:
+        every = np.asarray(0.5 * self.matvecs(coef).reshape(self.n_kernels, -1) @ coef.ravel())
+        return every if which is None else every[which]
 
     def matvec_with_error(self: GramStack, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
         return np.tensordot(eta, self.matvecs(coef), axes=1), np.zeros(coef.shape)

@@ -55,8 +55,8 @@ class GramStack(Protocol):
         """Return K(eta) = Σ eta_m K_m; ``out``, an earlier result, may be overwritten with it."""
         ...
 
-    def energies(self, coef: AnyArray) -> Vector:
-        """Return h_m = ½ tr(V'K_mV) for every m."""
+    def energies(self, coef: AnyArray, which: Indices | None = None) -> Vector:
+        """Return h_m = ½ tr(V'K_mV) for every m, or for those of ``which``."""
         ...
 
     def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:

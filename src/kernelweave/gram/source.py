@@ -1,180 +1,297 @@
-"""Kernels that are computed when they are needed, a block of rows at a time."""
+"""Where the values of kernels come from: a group that evaluates them, training samples, and their scaling."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from kernelweave import _core
-from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
-from kernelweave.gram.lowrank.grid import Knots
-from kernelweave.kernels.fitted_scaling import FittedScaling
-
-# Samples whose mean stands in for the mean of all when kernels are centred.
-N_REFERENCES = 16
+from kernelweave.kernels.fitted_scaling import ScaledForm
+from kernelweave.kernels.given import Precomputed
+from kernelweave.kernels.groups import GivenGroup, KernelGroup
 
 
-class BlockSource(ABC):
-    """One or more symmetric kernels of the same samples, whose entries are computed on demand.
+@dataclass(frozen=True)
+class NewRows:
+    """New samples as a source reads them: their rows, and how each of its kernels is scaled on them."""
 
-    ``kernels`` are their numbers in the stack. Sources may be asked from several threads at once.
+    rows: Any = field(repr=False)
+    forms: tuple[ScaledForm, ...] = field(repr=False)
+
+    def in_precision(self, group: KernelGroup, dtype: str) -> NewRows:
+        """Return the same samples, for values in this precision where the group can."""
+        return NewRows(group.in_precision(self.rows, dtype), self.forms)
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """Kernels of a stack that read the same features of the same training samples.
+
+    Parameters
+    ----------
+    kernels : their positions in the stack.
+    group : what evaluates them.
+    rows : the training samples as the group reads them.
+    forms : how each kernel is scaled.
+    n_samples : how many samples the stack has.
+    samples : which of them have these features, ascending; None: all. Of the others all values are zero.
     """
 
-    # Rows are computed in blocks of about this many entries: 2 MB, which a thread keeps in its cache.
-    block_entries = 1 << 18
+    kernels: Indices
+    group: KernelGroup = field(repr=False)
+    rows: Any = field(repr=False)
+    forms: tuple[ScaledForm, ...] = field(repr=False)
+    n_samples: int
+    samples: Indices | None = field(default=None, repr=False)
 
-    def __init__(self, kernels: Sequence[int], n_samples: int) -> None:
-        self.kernels = tuple(kernels)
-        self.n_samples = n_samples
+    @property
+    def n_columns(self) -> int:
+        """How many numbers it holds of a sample."""
+        return int(self.rows.shape[1]) if self.rows.ndim == 2 else 0
 
-    @abstractmethod
+    # -- parts of it
+
+    def only(self, which: Indices) -> KernelSource | None:
+        """Return those of its kernels that are among some, under their positions there; None if none is."""
+        place = {int(m): position for position, m in enumerate(which)}
+        own = [a for a, m in enumerate(self.kernels) if int(m) in place]
+        if not own:
+            return None
+        return replace(
+            self,
+            kernels=np.array([place[int(self.kernels[a])] for a in own], dtype=np.intp),
+            group=self.group.only(own),
+            forms=tuple(self.forms[a] for a in own),
+        )
+
+    def at(self, rows: Indices) -> KernelSource:
+        """Return the kernels of some samples alone; rows ascend."""
+        local = self._local(rows)
+        samples = None
+        if self.samples is not None:
+            samples = np.flatnonzero(local >= 0)
+            local = local[samples]
+        forms = tuple(form.at(local) for form in self.forms)
+        return replace(self, rows=self.rows[local], forms=forms, n_samples=rows.size, samples=samples)
+
+    def in_precision(self, dtype: str) -> KernelSource:
+        """Return the same kernels, evaluated in this precision where the group can."""
+        return replace(self, rows=self.group.in_precision(self.rows, dtype))
+
+    def centred(self, shifts: Matrix) -> KernelSource:
+        """Return kernels K_ij − r_i − r_j, with one row of shifts r for every kernel of the stack."""
+        own = shifts[self.kernels] if self.samples is None else shifts[self.kernels][:, self.samples]
+        if not own.any():
+            return self
+        return replace(self, forms=tuple(form.minus(r) for form, r in zip(self.forms, own, strict=True)))
+
+    def weighted(self, factors: Matrix) -> KernelSource:
+        """Return kernels f_i f_j K_ij, with one row of factors f for every kernel of the stack."""
+        own = factors[self.kernels] if self.samples is None else factors[self.kernels][:, self.samples]
+        return replace(self, forms=tuple(form.times(f) for form, f in zip(self.forms, own, strict=True)))
+
+    # -- values
+
     def block(
-        self, rows: Span, columns: Span, which: Container[int] | None = None
+        self, rows: Span, columns: Span, which: Sequence[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
-        """Yield (m, K_m[rows, columns]) for each of its kernels (those of ``which``); float64, read only."""
+        """Yield (m, K_m[rows, columns]) for its kernels, or for those at these positions; float64."""
+        own = [a for a, m in enumerate(self.kernels) if which is None or int(m) in which]
+        left, right = self._local(rows), self._local(columns)
+        if self.samples is None:
+            for a, K in self.group.values(self.rows[left], self.rows[right], own):
+                form = self.forms[a]
+                yield int(self.kernels[a]), form.at(left).values(K, form.at(right))
+            return
+        inside = np.flatnonzero(left >= 0), np.flatnonzero(right >= 0)
+        i, j = left[inside[0]], right[inside[1]]
+        for a, K in self.group.values(self.rows[i], self.rows[j], own):
+            full = np.zeros((left.size, right.size))
+            full[np.ix_(*inside)] = self.forms[a].at(i).values(K, self.forms[a].at(j))
+            yield int(self.kernels[a]), full
 
-    @abstractmethod
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
         """Yield (m, diagonal of K_m) for each of its kernels."""
+        for m, form, diagonal in zip(self.kernels, self.forms, self.group.diagonals(self.rows), strict=True):
+            full = np.zeros(self.n_samples)
+            full[slice(None) if self.samples is None else self.samples] = form.diagonal(diagonal)
+            yield int(m), full
 
-    @property
-    def may_be_low_rank(self) -> bool:
-        """Whether the kernels may be smooth enough to be determined by a few samples."""
-        return False
+    # -- products and sums, without a matrix
 
-    def knots(self) -> Knots | None:
-        """Return its kernels between knots that determine them exactly; None where that does not pay."""
-        return None
+    def add_products(
+        self, columns: Indices, coef: AnyArray, out: AnyArray, n_threads: int, weights: Vector | None = None
+    ) -> None:
+        """Add K_m[:, columns] coef to out[m] for each of its kernels; with weights, their weighted sum to out.
 
-    @property
-    def needs_all_rows(self) -> bool:
-        """Whether computing a few rows costs as much as computing all."""
-        return False
-
-    @property
-    def block_size(self) -> int:
-        """How many rows to compute at a time."""
-        if self.needs_all_rows:
-            return self.n_samples
-        return max(1, self.block_entries // max(self.n_samples, 1))
-
-    def pack(self, rows: slice, shifts: Matrix, packed: AnyArray) -> None:
-        """Write K_m[i, j] - shifts[m, i] - shifts[m, j] of these rows to the triangles packed[m]."""
-        for m, K in self.block(rows, slice(0, rows.stop)):
-            _core.pack(np.ascontiguousarray(K), rows.start, shifts[m], packed[m])
-
-    def add_matvecs(self, rows: slice, V: Matrix, out: AnyArray, which: Container[int] | None = None) -> None:
-        """Add the share of these rows, lower triangle only, to out[m] = V K_m for its kernels (of ``which``).
-
-        V has one row per vector.
+        Without weights ``coef`` may have a matrix for each kernel of the stack.
         """
-        for m, K in self.block(rows, slice(0, rows.stop), which):
-            _core.add_matvecs(np.ascontiguousarray(K), rows.start, V, out[m])
+        right, coef = self._present(columns, coef)
+        if right.size == 0:
+            return
+        places = np.arange(self.n_samples) if self.samples is None else self.samples
+        if weights is None:
+            own = coef if coef.ndim == 2 else coef[self.kernels]
+            out[self.kernels[:, None], places] += self._products(right, own, n_threads)
+        else:
+            out[places] += self._weighted_products(right, coef, weights[self.kernels], n_threads)
 
-    def add_weighted_sum(self, rows: Span, columns: Span, weights: Vector, out: Matrix) -> None:
-        """Add Σ weights[m] K_m[rows, columns] over its kernels to out, which is in one piece."""
-        which = {m for m in self.kernels if weights[m] != 0.0}
-        for m, K in self.block(rows, columns, which):
+    def energies(self, columns: Indices, coef: Matrix, n_threads: int) -> Vector:
+        """Return ½ tr(coef' K_m[columns, columns] coef) for each of its kernels."""
+        right, coef = self._present(columns, coef)
+        if right.size == 0:
+            return np.zeros(self.kernels.size)
+        rows, out = self.rows[right], np.empty(self.kernels.size)
+        if self._even:
+            out[self._even] = self._factors * self.group.energies(rows, coef, self._even, n_threads)
+        for a in self._uneven:
+            weighted = self.forms[a].factors[right, None] * coef
+            out[a] = self.group.energies(rows, weighted, [a], n_threads)[0]
+        for a in self._shifted:
+            for u, w in self.forms[a].shifts:
+                out[a] -= float((u[right] @ coef) @ (w[right] @ coef))
+        return out
+
+    def add_weighted_block(
+        self, rows: Indices, columns: Indices, weights: Vector, out: AnyArray, n_threads: int
+    ) -> None:
+        """Add Σ_m weights_m K_m[rows, columns] to out."""
+        own = weights[self.kernels]
+        if self._is_plain:
+            left = self.rows[rows]
+            right = left if rows is columns else self.rows[columns]
+            self.group.add_weighted_values(left, right, own * self._factors, out, n_threads)
+            return
+        for m, K in self.block(rows, columns, [int(self.kernels[a]) for a in np.flatnonzero(own)]):
             out += weights[m] * K
 
-    def renumbered(self, places: dict[int, int]) -> BlockSource:
-        """Return those of its kernels that have a place, under the number of that place."""
-        return RenumberedSource(self, places)
+    def _products(
+        self, right: Indices, coef: AnyArray, n_threads: int, new: NewRows | None = None
+    ) -> AnyArray:
+        """Return K_m(left, right) coef of all kernels; ``left`` are all samples that it has, or new ones.
 
-    def row_blocks(self) -> Iterator[slice]:
-        """Yield all rows in blocks."""
-        for start in range(0, self.n_samples, self.block_size):
-            yield slice(start, min(start + self.block_size, self.n_samples))
+        ``coef`` serves all kernels, or has a matrix for each.
+        """
+        left, forms = (self.rows, self.forms) if new is None else (new.rows, new.forms)
+        rows, out = self.rows[right], np.empty((len(forms), left.shape[0], coef.shape[-1]))
+        together = self._even if coef.ndim == 2 else []
+        if together:
+            raw = self.group.products(left, rows, coef, together, n_threads)
+            for a, product, factor in zip(together, raw, self._factors, strict=True):
+                # New samples may have factors of their own where all training samples have the same.
+                out[a] = (
+                    factor * product if new is None else forms[a].factors[:, None] * np.sqrt(factor) * product
+                )
+        for a in range(len(forms)):
+            V = coef if coef.ndim == 2 else coef[a]
+            if a not in together:
+                weighted = self.forms[a].factors[right, None] * V
+                out[a] = self.group.products(left, rows, weighted, [a], n_threads)[0]
+                out[a] *= forms[a].factors[:, None]
+            for (u, w), (u_right, w_right) in zip(forms[a].shifts, self.forms[a].shifts, strict=True):
+                out[a] -= np.outer(u, w_right[right] @ V) + np.outer(w, u_right[right] @ V)
+        return out
 
+    def _weighted_products(
+        self, right: Indices, coef: Matrix, weights: Vector, n_threads: int, new: NewRows | None = None
+    ) -> Matrix:
+        if not self._is_plain or (new is not None and not self._scales_alike(new)):
+            return np.asarray(np.tensordot(weights, self._products(right, coef, n_threads, new), 1))
+        left = self.rows if new is None else new.rows
+        return self.group.weighted_products(left, self.rows[right], coef, weights * self._factors, n_threads)
 
-class MatrixSource(BlockSource):
-    """Matrices that exist, each perhaps to be scaled block by block."""
+    # -- new samples
 
-    def __init__(self, matrices: Sequence[Matrix], scalings: Sequence[FittedScaling | None] = ()) -> None:
-        super().__init__(range(len(matrices)), int(matrices[0].shape[0]))
-        self._matrices = list(matrices)
-        self._scalings = list(scalings) or [None] * len(matrices)
-
-    def block(
-        self, rows: Span, columns: Span, which: Container[int] | None = None
+    def cross(
+        self, new: NewRows, columns: Span, which: Sequence[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
-        for m, scaling in enumerate(self._scalings):
-            if which is None or m in which:
-                K = self._matrices[m][rows][:, columns]
-                yield m, K if scaling is None else scaling.block(np.ascontiguousarray(K), rows, columns)
+        """Yield (m, K_m between new samples and some training samples) for its kernels, or some of them."""
+        own = [a for a, m in enumerate(self.kernels) if which is None or int(m) in which]
+        for a, K in self.group.values(new.rows, self.rows[columns], own):
+            yield int(self.kernels[a]), new.forms[a].values(K, self.forms[a].at(columns))
 
-    def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        for m, scaling in enumerate(self._scalings):
-            diagonal = np.diagonal(self._matrices[m])
-            yield m, diagonal if scaling is None else scaling.train_diagonal(diagonal)
+    def cross_products(
+        self, new: NewRows, columns: Indices, coef: AnyArray, n_threads: int, weights: Vector | None = None
+    ) -> AnyArray:
+        """Return K_m(new, columns) coef for each of its kernels; with weights, their weighted sum.
 
+        Without weights ``coef`` may have a matrix for each kernel.
+        """
+        if weights is None:
+            return self._products(columns, coef, n_threads, new)
+        return self._weighted_products(columns, coef, weights[self.kernels], n_threads, new)
 
-class RenumberedSource(BlockSource):
-    """Some kernels of a source, under other numbers."""
+    def _scales_alike(self, new: NewRows) -> bool:
+        """Whether new samples are multiplied by the same numbers as training samples."""
+        return all(
+            form.common_factor == factor for form, factor in zip(new.forms, self._factors, strict=True)
+        )
 
-    def __init__(self, source: BlockSource, places: dict[int, int]) -> None:
-        super().__init__([places[m] for m in source.kernels if m in places], source.n_samples)
-        self._source, self._places = source, places
-        self._number = {place: m for m, place in places.items()}
+    # -- precision
+
+    def fits_float32(self) -> bool:
+        """Return whether values, and all numbers on the way to them, are within the range of single precision."""
+        sizes = np.array([np.abs(diagonal).max(initial=0.0) for _, diagonal in self.diagonals()])
+        in_range = (sizes == 0.0) | ((sizes > 1e-25) & (sizes < 1e25))
+        return bool(in_range.all()) and self.group.fits_float32(self.rows)
+
+    def energy_errors(self, columns: Indices, coef: Matrix) -> Vector:
+        """Bound how far energies in single precision may be off: at worst, all values err alike."""
+        right, coef = self._present(columns, coef)
+        errors, out = self.group.errors_in_float32(self.rows), np.zeros(self.kernels.size)
+        for a, form in enumerate(self.forms):
+            sums = np.abs(form.factors[right, None] * coef).sum(axis=0)
+            out[a] = 0.5 * errors[a] * float(np.sum(sums**2))
+        return out
+
+    # -- which kernels are scaled how
+
+    @cached_property
+    def _even(self) -> list[int]:
+        """The kernels that are multiplied by one number."""
+        return [a for a, form in enumerate(self.forms) if form.common_factor is not None]
+
+    @cached_property
+    def _factors(self) -> Vector:
+        """The numbers the kernels of `_even` are multiplied by."""
+        return np.array([form.common_factor for form in self.forms if form.common_factor is not None])
+
+    @cached_property
+    def _uneven(self) -> list[int]:
+        return [a for a, form in enumerate(self.forms) if form.common_factor is None]
+
+    @cached_property
+    def _shifted(self) -> list[int]:
+        return [a for a, form in enumerate(self.forms) if form.shifts]
 
     @property
-    def needs_all_rows(self) -> bool:
-        return self._source.needs_all_rows
+    def _is_plain(self) -> bool:
+        """Whether all samples have the features, and every kernel is multiplied by one number at most."""
+        return self.samples is None and not self._uneven and not self._shifted
 
-    def block(
-        self, rows: Span, columns: Span, which: Container[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        own = {self._number[p] for p in self.kernels if which is None or p in which}
-        for m, K in self._source.block(rows, columns, own):
-            yield self._places[m], K
+    def _present(self, columns: Indices, coef: AnyArray) -> tuple[Indices, AnyArray]:
+        """Return the columns that it has, by their places among its samples, with their coefficients."""
+        local = self._local(columns)
+        return (local, coef) if self.samples is None else (local[local >= 0], coef[..., local >= 0, :])
 
-    def diagonals(self) -> Iterator[tuple[int, Vector]]:
-        for m, diagonal in self._source.diagonals():
-            if m in self._places:
-                yield self._places[m], diagonal
-
-
-def renumbered(sources: Sequence[BlockSource], which: Sequence[int] | None = None) -> list[BlockSource]:
-    """Return the sources of these kernels (None: of all), counted from 0 in the order given."""
-    order = sorted(m for source in sources for m in source.kernels) if which is None else which
-    places = {int(m): place for place, m in enumerate(order)}
-    return [source.renumbered(places) for source in sources if not places.keys().isdisjoint(source.kernels)]
+    def _local(self, span: Span) -> Any:
+        """Return the places of samples of the stack among those it has, −1 for the others."""
+        if self.samples is None:
+            return span
+        place = np.full(self.n_samples, -1)
+        place[self.samples] = np.arange(self.samples.size)
+        return place[span]
 
 
-def block_diagonals(sources: Sequence[BlockSource], n_kernels: int, n_samples: int) -> Matrix:
-    """Return the diagonal of each kernel, one row each."""
-    found = np.zeros((n_kernels, n_samples))
-    for source in sources:
-        for m, diagonal in source.diagonals():
-            found[m] = diagonal
-    return found
-
-
-def reference_samples(n_samples: int) -> Indices:
-    """Return a few samples, spread over all."""
-    return np.unique(np.linspace(0, n_samples - 1, min(n_samples, N_REFERENCES)).astype(np.intp))
-
-
-def block_centring_shifts(
-    sources: Sequence[BlockSource], n_kernels: int, n_samples: int, n_threads: int = 1
-) -> Matrix:
-    r"""Return one row r_m of shifts per kernel, with which K_ij − r_i − r_j is a centred kernel.
-
-    It is the kernel of φ(x) − μ with μ the mean of a few samples, spread over all, for which a few rows of K
-    are enough. Where coefficients sum to zero it is the same kernel whatever μ.
-    """
-    chosen = reference_samples(n_samples)
-    weights = np.full(chosen.size, 1.0 / chosen.size)
-    shifts = np.empty((n_kernels, n_samples))
-
-    def fill(share: Sequence[BlockSource]) -> None:
-        for source in share:
-            for m, K in source.block(chosen, slice(0, n_samples)):
-                means = weights @ K
-                shifts[m] = means - 0.5 * (weights @ means[chosen])
-
-    shared_out(fill, sources, n_threads)
-    return shifts
+def matrix_sources(matrices: Sequence[Matrix], forms: Sequence[ScaledForm] = ()) -> list[KernelSource]:
+    """Return sources of matrices that exist, one each, perhaps scaled."""
+    n = int(matrices[0].shape[0])
+    samples, scaled = np.arange(n), forms or [ScaledForm.plain(n)] * len(matrices)
+    return [
+        KernelSource(np.array([m]), GivenGroup(Precomputed(), K), samples, (form,), n)
+        for m, (K, form) in enumerate(zip(matrices, scaled, strict=True))
+    ]

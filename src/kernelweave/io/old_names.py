@@ -85,6 +85,8 @@ MODULES = {
     "solvers.result": "solvers.problem",
 }
 CLASSES = {
+    "bank.features.NystroemFeatures": "bank.features.LandmarkFeatures",
+    "bank.centred.CentredKernels": "bank.scaled.RescaledKernels",
     "bank.gaps.GappedKernels": "bank.missing_views.KernelsWithMissingViews",
     "bank.gaps.Group": "bank.missing_views.ViewGroup",
     "estimators.metric.mahalanobis.Metric": "metric.mahalanobis.MahalanobisDistance",

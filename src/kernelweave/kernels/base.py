@@ -14,19 +14,17 @@ from kernelweave._typing import Matrix, Vector
 from kernelweave.kernels.distances import is_sparse
 from kernelweave.kernels.pairs import Pairs
 
-# Cramér: Hermite polynomials have |He_r(x)| exp(-x²/4) at most this times sqrt(r!), whatever the order r.
-CRAMER = 1.0865
-
 
 class Formula(NamedTuple):
-    """A kernel as the compiled loops compute it: a function of the inner product or of one distance.
+    """A kernel as the compiled loops compute it: a function of t, a squared distance or an inner product.
 
-    ``argument`` is "inner" for x'z, or the name of a distance d such as "sqeuclidean"; ``function`` is
-    "identity", "power" for (gamma x'z + offset)^degree, or "exp" for exp(-gamma d).
+    ``argument`` is "sqeuclidean" or "inner"; ``function`` is "exp" for exp(-gamma t), "exp_root" for
+    exp(-sqrt(gamma t)), "inverse" for 1 / (1 + gamma t), "inverse_root" for 1 / (1 + sqrt(gamma t)), or
+    "power" for (gamma t + offset)^degree.
     """
 
     argument: str
-    function: str = "identity"
+    function: str
     gamma: float = 1.0
     offset: float = 0.0
     degree: int = 1
@@ -46,8 +44,8 @@ class Kernel(Part, ABC):
     accepts_sparse: ClassVar[bool] = False
     # The input of a pairwise kernel is a block (rows, training samples), not features of the rows.
     pairwise: ClassVar[bool] = False
-    # False when a training Gram has to be made, and checked, as a whole.
-    by_rows: ClassVar[bool] = True
+    # True for functions of the user: that they are kernels is checked on some of the training samples.
+    needs_check: ClassVar[bool] = False
     # False when k(x, x) of a new row cannot be known from that row.
     knows_diagonal: ClassVar[bool] = True
 
@@ -70,14 +68,6 @@ class Kernel(Part, ABC):
     def formula(self) -> Formula | None:
         """Return the kernel as the compiled loops compute it, None where they cannot."""
         return None
-
-    def smoothness(self, order: int) -> float:  # noqa: ARG002 - of most kernels it is not known
-        r"""Return b with |∂^r k(x, z) / ∂x^r| <= `CRAMER` sqrt(r!) b^r max k(x, x) for rows of one variable.
-
-        The smaller, the smoother a resolved kernel is: r is the order, x and z are within the samples, and
-        infinity means that it is not known.
-        """
-        return np.inf
 
     def resolve(self, X: Rows) -> Self:
         """Return this kernel with every open number learnt from the training rows ``X``."""

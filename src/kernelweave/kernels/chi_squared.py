@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
 from kernelweave._typing import Matrix
-from kernelweave.kernels.base import Formula, ScaledKernel
-from kernelweave.kernels.distances import exp_scaled
+from kernelweave.kernels.base import ScaledKernel
 
 
 @dataclass
@@ -39,7 +40,4 @@ class ChiSquared(ScaledKernel):
     mean_: float | None = field(default=None, init=False, repr=False)
 
     def from_distances(self, D: Matrix) -> Matrix:
-        return exp_scaled(D, -self.rate)
-
-    def formula(self) -> Formula:
-        return Formula(self.metric, "exp", self.rate)
+        return np.exp(-self.rate * D)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from kernelweave import _core
 from kernelweave._typing import Matrix, Vector
 
 # Up to this many columns differences cost about what a matrix product does, and they lose no digits.
@@ -45,7 +45,7 @@ def squared_euclidean(X: Any, Z: Any | None = None) -> Matrix:
     """Return ||x - z||^2 for all rows of X and Z; symmetric with a zero diagonal when ``Z`` is None."""
     dense = not is_sparse(X) and not is_sparse(Z)
     if dense and X.shape[1] <= DIRECT_COLUMNS:
-        return _differences(X, X if Z is None else Z)
+        return np.asarray(cdist(X, X if Z is None else Z, "sqeuclidean"))
     if dense:  # distances do not feel a shift, but the digits of ||x||^2 do
         centre = (X if Z is None else Z).mean(axis=0)
         X, Z = X - centre, None if Z is None else Z - centre
@@ -62,20 +62,6 @@ def squared_euclidean(X: Any, Z: Any | None = None) -> Matrix:
         np.fill_diagonal(D, 0.0)
     _redo(D, np.flatnonzero(near), X, X if Z is None else Z)
     return D
-
-
-def exp_scaled(D: Matrix, factor: float) -> Matrix:
-    """Return exp(factor D) in one pass, to the last digit or so."""
-    D = np.ascontiguousarray(D)
-    out = np.empty_like(D)
-    _core.exp_scaled(D, factor, out)
-    return out
-
-
-def _differences(X: Matrix, Z: Matrix) -> Matrix:
-    out = np.empty((X.shape[0], Z.shape[0]))
-    _core.squared_distances(np.ascontiguousarray(X), np.ascontiguousarray(Z.T), out)
-    return out
 
 
 def _redo(D: Matrix, pairs: Any, X: Any, Z: Any) -> None:

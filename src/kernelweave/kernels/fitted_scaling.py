@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,62 +16,148 @@ CANCELLED = 1e-14
 
 
 @dataclass(frozen=True)
-class Side:
-    """New samples as a scaling sees them: their rows against the training samples and, if known, k(x, x)."""
+class ScaledForm:
+    """What scalings made of a kernel, as numbers of some samples.
 
-    rows: Matrix
-    diagonal: Vector | None
+    Between samples i with this form and j with another, the scaled kernel is
 
-    def through(self, scaling: FittedScaling) -> Side:
-        """Return the same samples after the scaling."""
-        diagonal = None if self.diagonal is None else scaling.diagonal(self.diagonal, self.rows)
-        return Side(scaling.rows(self.rows, self.diagonal), diagonal)
+        f_i f_j k(x_i, x_j) − Σ_r (u_ri w_rj + w_ri u_rj).
+
+    ``factors`` are the f of these samples, ``shifts`` the pairs (u_r, w_r). Multiplying, normalising and
+    centring, in any order, lead from one such form to another, so that no scaled matrix need ever exist.
+    """
+
+    factors: Vector
+    shifts: tuple[tuple[Vector, Vector], ...] = ()
+
+    @classmethod
+    def plain(cls, n_samples: int) -> ScaledForm:
+        """Return the form of an unscaled kernel."""
+        return cls(np.broadcast_to(1.0, n_samples))  # one number in memory, however many samples
+
+    @cached_property
+    def common_factor(self) -> float | None:
+        """f² where it is the same for all samples, else None."""
+        first = float(self.factors[0]) if self.factors.size else 1.0
+        return first**2 if self.factors.strides == (0,) or bool((self.factors == first).all()) else None
+
+    def at(self, samples: Span) -> ScaledForm:
+        """Return the form of some of the samples."""
+        shifts = tuple((u[samples], w[samples]) for u, w in self.shifts)
+        if self.factors.strides == (0,) and not isinstance(samples, slice):
+            return ScaledForm(np.broadcast_to(self.factors[:1].sum(), samples.size), shifts)
+        return ScaledForm(self.factors[samples], shifts)
+
+    def times(self, factors: Vector | float) -> ScaledForm:
+        """Return the form of f_i f_j times the kernel so far."""
+        shifts = tuple((factors * u, factors * w) for u, w in self.shifts)
+        if np.ndim(factors) == 0 and self.factors.strides == (0,) and self.factors.size:
+            return ScaledForm(np.broadcast_to(self.factors[0] * factors, self.factors.shape), shifts)
+        return ScaledForm(self.factors * factors, shifts)
+
+    def minus(self, u: Vector) -> ScaledForm:
+        """Return the form of the kernel so far minus u_i + u_j."""
+        return ScaledForm(self.factors, (*self.shifts, (u, np.ones_like(u))))
+
+    def values(self, K: Matrix, other: ScaledForm) -> Matrix:
+        """Return the scaled values between these samples and others, given those of the kernel itself."""
+        if self.common_factor == 1.0 and other.common_factor == 1.0 and not self.shifts:
+            return K
+        out = np.empty(K.shape)
+        for start in range(0, len(out), 64):  # a few rows at a time: no second matrix is made
+            rows = slice(start, start + 64)
+            out[rows] = K[rows] * (self.factors[rows, None] * other.factors)
+            for (u, w), (u_other, w_other) in zip(self.shifts, other.shifts, strict=True):
+                out[rows] -= u[rows, None] * w_other + w[rows, None] * u_other
+        return out
+
+    def diagonal(self, diagonal: Vector) -> Vector:
+        """Return k(x, x) after scaling, given that before; what only rounding leaves of it is 0."""
+        scaled = self.factors**2 * diagonal
+        taken = [2.0 * u * w for u, w in self.shifts]
+        size = np.abs(scaled) + sum((np.abs(part) for part in taken), np.zeros_like(scaled))
+        left = scaled - sum(taken, np.zeros_like(scaled))
+        return np.where(left > CANCELLED * size, left, 0.0) if taken else left
+
+    def products(self, product: Callable[[Matrix], Matrix], other: ScaledForm, coef: Matrix) -> Matrix:
+        """Return the scaled kernel between these samples and others times ``coef``.
+
+        ``product`` returns the product of the kernel itself with coefficients.
+        """
+        out = self.factors[:, None] * product(other.factors[:, None] * coef)
+        for (u, w), (u_other, w_other) in zip(self.shifts, other.shifts, strict=True):
+            out -= np.outer(u, w_other @ coef) + np.outer(w, u_other @ coef)
+        return out
+
+
+@dataclass(frozen=True)
+class NewSamples:
+    """New samples as scalings see them: k(x, x), and products of their rows with vectors of training samples."""
+
+    form: ScaledForm
+    training: ScaledForm
+    diagonal: Callable[[], Vector]
+    product: Callable[[Matrix], Matrix]
+
+    @property
+    def scaled_diagonal(self) -> Vector:
+        return self.form.diagonal(self.diagonal())
+
+    @property
+    def row_means(self) -> Vector:
+        """The mean of every row against the training samples, after the scalings so far."""
+        n = self.training.factors.size
+        return self.form.products(self.product, self.training, np.full((n, 1), 1.0 / n))[:, 0]
 
 
 class FittedScaling(ABC):
     """A change of the feature map, learnt on the training Gram, for that Gram and for new rows."""
 
-    @property
-    def needs_diagonal(self) -> bool:
-        """True when ``rows`` uses k(x, x) of the new samples."""
-        return False
-
-    @property
-    def needs_full_rows(self) -> bool:
-        """True when ``rows`` must see a new sample against all training samples."""
-        return False
+    # Whether new samples are scaled by their own k(x, x), and whether by their mean over the training samples.
+    needs_diagonal: bool = False
+    needs_means: bool = False
 
     @abstractmethod
+    def on_training(self, form: ScaledForm) -> ScaledForm:
+        """Return the form of the training samples after this scaling, given that before."""
+
+    @abstractmethod
+    def on_new(self, samples: NewSamples) -> ScaledForm:
+        """Return the form of new samples after this scaling."""
+
+    def restricted(self, samples: Indices) -> FittedScaling:  # noqa: ARG002 - few look at single samples
+        """Return the scaling for some of the training samples."""
+        return self
+
     def train(self, K: Matrix) -> Matrix:
         """Return the scaled training Gram, exactly symmetric; ``K`` is left as it is."""
+        form = self.on_training(ScaledForm.plain(len(K)))
+        scaled = form.values(K, form)
+        if scaled is K:
+            return K.copy()
+        np.fill_diagonal(scaled, form.diagonal(np.diagonal(K)))
+        return scaled
 
-    @abstractmethod
     def rows(self, K: Matrix, diagonal: Vector | None = None) -> Matrix:
         """Return scaled new rows ``K`` (new, training), given k(x, x) of the new samples where needed."""
+        if self.needs_diagonal and diagonal is None:
+            raise ValueError("UnitDiagonal needs k(x, x) of the new samples; pass it as `diagonal`.")
+        new, training = self.forms(
+            K.shape[1], K.shape[0], lambda: np.asarray(diagonal), lambda V: np.asarray(K @ V)
+        )
+        return new.values(K, training)
 
-    @abstractmethod
-    def block(self, K: Matrix, rows: Span, columns: Span) -> Matrix:
-        """Return the scaled block of the training Gram, given ``K``, its block [rows, columns]."""
-
-    @abstractmethod
-    def train_diagonal(self, diagonal: Vector) -> Vector:
-        """Return the diagonal of the scaled training Gram, given that before."""
-
-    @abstractmethod
-    def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:
-        """Return k(x, x) of new samples after scaling, given it and their rows before."""
-
-    @abstractmethod
-    def between(self, K: Matrix, x: Side, z: Side) -> Matrix:
-        """Return the scaled kernel ``K`` between two sets of new samples."""
-
-    def factors(self, n_samples: int) -> Vector | None:  # noqa: ARG002 - few are as simple as that
-        """Return r with which the scaled training Gram is r_i r_l K_il, None where it is not of that form."""
-        return None
-
-    def restricted(self, columns: Indices) -> FittedScaling:  # noqa: ARG002 - few look at columns
-        """Return the scaling for rows against these training samples only."""
-        return self
+    def forms(
+        self,
+        n_training: int,
+        n_new: int,
+        diagonal: Callable[[], Vector],
+        product: Callable[[Matrix], Matrix],
+    ) -> tuple[ScaledForm, ScaledForm]:
+        """Return the forms of new and of training samples."""
+        before = ScaledForm.plain(n_training)
+        new = self.on_new(NewSamples(ScaledForm.plain(n_new), before, diagonal, product))
+        return new, self.on_training(before)
 
 
 @dataclass(frozen=True)
@@ -78,26 +166,11 @@ class Multiplied(FittedScaling):
 
     factor: float
 
-    def train(self, K: Matrix) -> Matrix:
-        return K * self.factor
+    def on_training(self, form: ScaledForm) -> ScaledForm:
+        return form.times(self.factor**0.5)
 
-    def rows(self, K: Matrix, diagonal: Vector | None = None) -> Matrix:  # noqa: ARG002
-        return K * self.factor
-
-    def block(self, K: Matrix, rows: Span, columns: Span) -> Matrix:  # noqa: ARG002
-        return K * self.factor if self.factor != 1.0 else K
-
-    def train_diagonal(self, diagonal: Vector) -> Vector:
-        return diagonal * self.factor
-
-    def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:  # noqa: ARG002
-        return diagonal * self.factor
-
-    def between(self, K: Matrix, x: Side, z: Side) -> Matrix:  # noqa: ARG002
-        return K * self.factor
-
-    def factors(self, n_samples: int) -> Vector | None:
-        return np.full(n_samples, np.sqrt(self.factor)) if self.factor >= 0.0 else None
+    def on_new(self, samples: NewSamples) -> ScaledForm:
+        return samples.form.times(self.factor**0.5)
 
 
 @dataclass(frozen=True)
@@ -106,40 +179,16 @@ class Spherical(FittedScaling):
 
     inverse_lengths: Vector
 
-    @property
-    def needs_diagonal(self) -> bool:
-        return True
+    needs_diagonal = True
 
-    def train(self, K: Matrix) -> Matrix:
-        scaled = K * (self.inverse_lengths[:, None] * self.inverse_lengths)
-        np.fill_diagonal(scaled, self.inverse_lengths > 0.0)
-        return scaled
+    def on_training(self, form: ScaledForm) -> ScaledForm:
+        return form.times(self.inverse_lengths)
 
-    def rows(self, K: Matrix, diagonal: Vector | None = None) -> Matrix:
-        if diagonal is None:
-            raise ValueError("UnitDiagonal needs k(x, x) of the new samples; pass it as `diagonal`.")
-        return K * inverse_lengths(diagonal)[:, None] * self.inverse_lengths
+    def on_new(self, samples: NewSamples) -> ScaledForm:
+        return samples.form.times(inverse_lengths(samples.scaled_diagonal))
 
-    def block(self, K: Matrix, rows: Span, columns: Span) -> Matrix:
-        scaled = K * (self.inverse_lengths[rows, None] * self.inverse_lengths[columns])
-        return _with_diagonal(scaled, rows, columns, self.train_diagonal(self.inverse_lengths))
-
-    def train_diagonal(self, diagonal: Vector) -> Vector:  # noqa: ARG002
-        return (self.inverse_lengths > 0.0).astype(np.float64)
-
-    def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:  # noqa: ARG002
-        return (diagonal > 0.0).astype(np.float64)
-
-    def between(self, K: Matrix, x: Side, z: Side) -> Matrix:
-        assert x.diagonal is not None
-        assert z.diagonal is not None
-        return K * inverse_lengths(x.diagonal)[:, None] * inverse_lengths(z.diagonal)
-
-    def factors(self, n_samples: int) -> Vector | None:  # noqa: ARG002
-        return self.inverse_lengths
-
-    def restricted(self, columns: Indices) -> FittedScaling:
-        return Spherical(self.inverse_lengths[columns])
+    def restricted(self, samples: Indices) -> Spherical:
+        return Spherical(self.inverse_lengths[samples])
 
 
 @dataclass(frozen=True)
@@ -153,45 +202,21 @@ class Centered(FittedScaling):
     mean: float
     vanishes: bool = False
 
-    @property
-    def needs_full_rows(self) -> bool:
-        return True
+    needs_means = True
 
-    def train(self, K: Matrix) -> Matrix:
-        if self.vanishes:
-            return np.zeros_like(K)
-        centred = K - (self.column_means[:, None] + self.column_means)
-        centred += self.mean
-        np.fill_diagonal(centred, self._lengths(np.diagonal(K), self.column_means))
-        return centred
+    def on_training(self, form: ScaledForm) -> ScaledForm:
+        return form.times(0.0) if self.vanishes else form.minus(self.column_means - 0.5 * self.mean)
 
-    def rows(self, K: Matrix, diagonal: Vector | None = None) -> Matrix:  # noqa: ARG002
-        if self.vanishes:
-            return np.zeros_like(K)
-        return np.asarray(K - K.mean(axis=1)[:, None] - self.column_means + self.mean)
+    def on_new(self, samples: NewSamples) -> ScaledForm:
+        return (
+            samples.form.times(0.0)
+            if self.vanishes
+            else samples.form.minus(samples.row_means - 0.5 * self.mean)
+        )
 
-    def block(self, K: Matrix, rows: Span, columns: Span) -> Matrix:
-        if self.vanishes:
-            return np.zeros_like(K)
-        centred = K - (self.column_means[rows, None] + self.column_means[columns])
-        centred += self.mean
-        return centred
-
-    def train_diagonal(self, diagonal: Vector) -> Vector:
-        return self._lengths(diagonal, self.column_means)
-
-    def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:
-        return self._lengths(diagonal, K.mean(axis=1))
-
-    def between(self, K: Matrix, x: Side, z: Side) -> Matrix:
-        if self.vanishes:
-            return np.zeros_like(K)
-        return np.asarray(K - x.rows.mean(axis=1)[:, None] - z.rows.mean(axis=1) + self.mean)
-
-    def _lengths(self, diagonal: Vector, row_means: Vector) -> Vector:
-        lengths = diagonal - 2.0 * row_means + self.mean
-        size = np.abs(diagonal) + 2.0 * np.abs(row_means) + abs(self.mean)
-        return np.where(lengths > CANCELLED * size, lengths, 0.0)
+    def restricted(self, samples: Indices) -> FittedScaling:  # noqa: ARG002
+        # The mean of all samples is not known to some of them; where coefficients sum to zero it does not count.
+        return Multiplied(0.0 if self.vanishes else 1.0)
 
 
 @dataclass(frozen=True)
@@ -201,58 +226,27 @@ class Chained(FittedScaling):
     links: tuple[FittedScaling, ...]
 
     @property
-    def needs_diagonal(self) -> bool:
+    def needs_diagonal(self) -> bool:  # type: ignore[override]
         return any(link.needs_diagonal for link in self.links)
 
     @property
-    def needs_full_rows(self) -> bool:
-        return any(link.needs_full_rows for link in self.links)
+    def needs_means(self) -> bool:  # type: ignore[override]
+        return any(link.needs_means for link in self.links)
 
-    def train(self, K: Matrix) -> Matrix:
+    def on_training(self, form: ScaledForm) -> ScaledForm:
         for link in self.links:
-            K = link.train(K)
-        return K
+            form = link.on_training(form)
+        return form
 
-    def rows(self, K: Matrix, diagonal: Vector | None = None) -> Matrix:
+    def on_new(self, samples: NewSamples) -> ScaledForm:
+        training, form = samples.training, samples.form
         for link in self.links:
-            scaled = link.rows(K, diagonal)
-            diagonal = None if diagonal is None else link.diagonal(diagonal, K)
-            K = scaled
-        return K
+            form = link.on_new(NewSamples(form, training, samples.diagonal, samples.product))
+            training = link.on_training(training)
+        return form
 
-    def block(self, K: Matrix, rows: Span, columns: Span) -> Matrix:
-        for link in self.links:
-            K = link.block(K, rows, columns)
-        return K
-
-    def train_diagonal(self, diagonal: Vector) -> Vector:
-        for link in self.links:
-            diagonal = link.train_diagonal(diagonal)
-        return diagonal
-
-    def diagonal(self, diagonal: Vector, K: Matrix) -> Vector:
-        for link in self.links:
-            scaled = link.rows(K, diagonal)
-            diagonal = link.diagonal(diagonal, K)
-            K = scaled
-        return diagonal
-
-    def between(self, K: Matrix, x: Side, z: Side) -> Matrix:
-        for link in self.links:
-            K = link.between(K, x, z)
-            x, z = x.through(link), z.through(link)
-        return K
-
-    def restricted(self, columns: Indices) -> FittedScaling:
-        return Chained(tuple(link.restricted(columns) for link in self.links))
-
-
-def _with_diagonal(block: Matrix, rows: Span, columns: Span, diagonal: Vector) -> Matrix:
-    """Return the block [rows, columns] with the exact values where it crosses the diagonal."""
-    every = np.arange(diagonal.size)
-    here, row, column = np.intersect1d(every[rows], every[columns], return_indices=True)
-    block[row, column] = diagonal[here]
-    return block
+    def restricted(self, samples: Indices) -> Chained:
+        return Chained(tuple(link.restricted(samples) for link in self.links))
 
 
 def inverse_lengths(diagonal: Vector) -> Vector:

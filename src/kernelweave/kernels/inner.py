@@ -39,10 +39,7 @@ class Linear(Kernel):
         return pairs.matrix("inner").copy()
 
     def formula(self) -> Formula:
-        return Formula("inner")
-
-    def smoothness(self, order: int) -> float:
-        return 0.0 if order > 1 else np.inf
+        return Formula("inner", "power")
 
     def diagonal_of(self, X: Rows) -> Vector:
         return squared_norms(X)
@@ -101,9 +98,6 @@ class Polynomial(Kernel):
 
     def formula(self) -> Formula:
         return Formula("inner", "power", float(self.gamma), float(self.offset), int(self.degree))
-
-    def smoothness(self, order: int) -> float:
-        return 0.0 if order > self.degree else np.inf
 
     def diagonal_of(self, X: Rows) -> Vector:
         return self._power(squared_norms(X))

@@ -9,7 +9,6 @@ import numpy as np
 
 from kernelweave._typing import Matrix
 from kernelweave.kernels.base import Formula, ScaledKernel, require_positive
-from kernelweave.kernels.distances import exp_scaled
 
 
 class EuclideanKernel(ScaledKernel):
@@ -75,13 +74,10 @@ class Gaussian(EuclideanKernel):
             )
 
     def from_distances(self, D: Matrix) -> Matrix:
-        return exp_scaled(D, -self.rate)
+        return np.exp(-self.rate * D)
 
     def formula(self) -> Formula:
         return Formula(self.metric, "exp", self.rate)
-
-    def smoothness(self, order: int) -> float:  # noqa: ARG002 - derivatives are Hermite polynomials times the bell
-        return float(np.sqrt(2.0 * self.rate))
 
 
 @dataclass
@@ -113,7 +109,10 @@ class Laplacian(EuclideanKernel):
     mean_: float | None = field(default=None, init=False, repr=False)
 
     def from_distances(self, D: Matrix) -> Matrix:
-        return exp_scaled(np.sqrt(D), -float(np.sqrt(self.rate)))
+        return np.exp(-np.sqrt(self.rate * D))
+
+    def formula(self) -> Formula:
+        return Formula(self.metric, "exp_root", self.rate)
 
 
 @dataclass
@@ -150,6 +149,9 @@ class InverseSquareDistance(EuclideanKernel):
         K += 1.0
         return np.reciprocal(K, out=K)
 
+    def formula(self) -> Formula:
+        return Formula(self.metric, "inverse", self.rate)
+
 
 @dataclass
 class InverseDistance(EuclideanKernel):
@@ -184,3 +186,6 @@ class InverseDistance(EuclideanKernel):
         K *= np.sqrt(self.rate)
         K += 1.0
         return np.reciprocal(K, out=K)
+
+    def formula(self) -> Formula:
+        return Formula(self.metric, "inverse_root", self.rate)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from kernelweave.kernels.fitted_scaling import (
     Chained,
     FittedScaling,
     Multiplied,
+    ScaledForm,
     Spherical,
     inverse_lengths,
 )
@@ -23,16 +25,48 @@ from kernelweave.kernels.fitted_scaling import (
 CONSTANT = 1e-12
 
 
+@dataclass(frozen=True)
+class TrainingGram:
+    """A training Gram as scalings learn from it: its diagonal, and products with it; it need not exist.
+
+    ``diagonal`` and ``product`` are of the kernel itself, ``form`` is what earlier scalings made of it.
+    """
+
+    diagonal: Vector
+    product: Callable[[Matrix], Matrix]
+    form: ScaledForm
+
+    @classmethod
+    def of(cls, K: Matrix) -> TrainingGram:
+        """Return what a matrix in memory tells."""
+        return cls(np.diagonal(K), lambda V: np.asarray(K @ V), ScaledForm.plain(len(K)))
+
+    @property
+    def scaled_diagonal(self) -> Vector:
+        """The diagonal after the scalings so far."""
+        return self.form.diagonal(self.diagonal)
+
+    @cached_property
+    def column_means(self) -> Vector:
+        """The mean of every column after the scalings so far: one pass over all pairs."""
+        n = self.diagonal.size
+        return self.form.products(self.product, self.form, np.full((n, 1), 1.0 / n))[:, 0]
+
+    def after(self, scaling: FittedScaling) -> TrainingGram:
+        """Return the Gram after one more scaling."""
+        return replace(self, form=scaling.on_training(self.form))
+
+
 class Scaling(Part, ABC):
     """A rule that brings kernels to one footing; it learns on the training Gram and applies to new rows."""
 
     @abstractmethod
-    def fit(self, K: Matrix) -> FittedScaling:
-        """Learn from the training Gram ``K`` and return what applies it."""
+    def learn(self, gram: TrainingGram) -> FittedScaling:
+        """Learn from the training Gram and return what applies it."""
 
-    def fit_diagonal(self, diagonal: Vector) -> FittedScaling | None:  # noqa: ARG002 - some need all of K
-        """Learn from the diagonal of the training Gram alone; None where that is not enough."""
-        return None
+    def fit(self, K: Matrix) -> FittedScaling:
+        """Learn from the training Gram ``K`` as a matrix."""
+        return self.learn(TrainingGram.of(K))
 
 
 @dataclass
@@ -52,11 +86,8 @@ class UnitTrace(Scaling):
 
     """
 
-    def fit(self, K: Matrix) -> FittedScaling:
-        return self.fit_diagonal(np.diagonal(K))
-
-    def fit_diagonal(self, diagonal: Vector) -> FittedScaling:
-        return Multiplied(inverse(diagonal.sum()))
+    def learn(self, gram: TrainingGram) -> FittedScaling:
+        return Multiplied(inverse(gram.scaled_diagonal.sum()))
 
 
 @dataclass
@@ -76,11 +107,8 @@ class UnitMean(Scaling):
 
     """
 
-    def fit(self, K: Matrix) -> FittedScaling:
-        return self.fit_diagonal(np.diagonal(K))
-
-    def fit_diagonal(self, diagonal: Vector) -> FittedScaling:
-        return Multiplied(inverse(diagonal.mean()))
+    def learn(self, gram: TrainingGram) -> FittedScaling:
+        return Multiplied(inverse(gram.scaled_diagonal.mean()))
 
 
 @dataclass
@@ -100,11 +128,8 @@ class UnitDiagonal(Scaling):
 
     """
 
-    def fit(self, K: Matrix) -> FittedScaling:
-        return self.fit_diagonal(np.diagonal(K))
-
-    def fit_diagonal(self, diagonal: Vector) -> FittedScaling:
-        return Spherical(inverse_lengths(diagonal))
+    def learn(self, gram: TrainingGram) -> FittedScaling:
+        return Spherical(inverse_lengths(gram.scaled_diagonal))
 
 
 @dataclass
@@ -124,9 +149,9 @@ class UnitVariance(Scaling):
 
     """
 
-    def fit(self, K: Matrix) -> FittedScaling:
-        length = float(np.diagonal(K).mean())
-        variance = length - float(K.mean())
+    def learn(self, gram: TrainingGram) -> FittedScaling:
+        length = float(gram.scaled_diagonal.mean())
+        variance = length - float(gram.column_means.mean())
         return Multiplied(inverse(variance) if variance > CONSTANT * length else 1.0)
 
 
@@ -151,11 +176,9 @@ class Centering(Scaling):
 
     """
 
-    def fit(self, K: Matrix) -> FittedScaling:
-        column_means = K.mean(axis=0)
-        fitted = Centered(column_means, float(column_means.mean()))
-        vanishes = not fitted.diagonal(np.diagonal(K), K).any()
-        return Centered(fitted.column_means, fitted.mean, vanishes)
+    def learn(self, gram: TrainingGram) -> FittedScaling:
+        centred = Centered(gram.column_means, float(gram.column_means.mean()))
+        return replace(centred, vanishes=not gram.after(centred).scaled_diagonal.any())
 
 
 @dataclass
@@ -182,22 +205,11 @@ class Chain(Scaling):
 
     scalings: Sequence[Scaling] = ()
 
-    def fit(self, K: Matrix) -> FittedScaling:
-        links = []
-        for position, scaling in enumerate(self.scalings):
-            links.append(scaling.fit(K))
-            if position + 1 < len(self.scalings):  # nobody learns from the last one's result
-                K = links[-1].train(K)
-        return Chained(tuple(links))
-
-    def fit_diagonal(self, diagonal: Vector) -> FittedScaling | None:
-        links = []
+    def learn(self, gram: TrainingGram) -> FittedScaling:
+        links: list[FittedScaling] = []
         for scaling in self.scalings:
-            link = scaling.fit_diagonal(diagonal)
-            if link is None:
-                return None
-            links.append(link)
-            diagonal = link.train_diagonal(diagonal)
+            links.append(scaling.learn(gram))
+            gram = gram.after(links[-1])
         return Chained(tuple(links))
 
 

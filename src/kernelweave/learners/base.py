@@ -18,6 +18,8 @@ class TunableLearner(Part):
 
     # What y may be: "classes" (coded by signs), "real" numbers, or "none".
     learns_from: ClassVar[tuple[str, ...]] = ("classes",)
+    # From how many samples on solving without a matrix of all samples is faster (see StreamedDescent); None: never.
+    streams_from: ClassVar[int | None] = None
     tunable: ClassVar[str | None] = None
     tried: ClassVar[tuple[float, ...]] = ()
 

@@ -48,6 +48,7 @@ class EpsilonInsensitive(SupportVectorLearner):
 
     learns_from: ClassVar[tuple[str, ...]] = ("real", "classes")
     tunable: ClassVar[str] = "C"
+    is_elementwise: ClassVar[bool] = True
     tried: ClassVar[tuple[float, ...]] = COSTS
 
     C: float = 1.0

@@ -44,6 +44,7 @@ class Hinge(SupportVectorLearner):
     """
 
     tunable: ClassVar[str] = "C"
+    is_elementwise: ClassVar[bool] = True
     tried: ClassVar[tuple[float, ...]] = COSTS
     degree: ClassVar[int] = 1
     decreases_with_margin: ClassVar[bool] = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -21,6 +21,8 @@ class LeastSquares(TunableLearner, ABC):
     Its dual is s'v − ½v'diag(d)v − ½v'Kv over all v (that sum to zero, with a bias): a linear system. Several
     columns of y are several targets on one kernel and share the factor.
     """
+
+    streams_from: ClassVar[int | None] = 5_001
 
     @property
     def has_bias(self) -> bool:

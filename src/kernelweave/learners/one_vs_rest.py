@@ -48,6 +48,10 @@ class OneVsRest(Part):
         return self
 
     @property
+    def streams_from(self) -> int | None:
+        return getattr(self.learner, "streams_from", None)
+
+    @property
     def decreases_with_margin(self) -> bool:
         return bool(getattr(self.learner, "decreases_with_margin", False))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._typing import AnyArray, Indices, Vector
 
 # A stop for degenerate problems only: one step costs O(n), ordinary fits need 1 to 50 steps per sample.
 STEPS_PER_SAMPLE = 5_000
@@ -50,6 +50,98 @@ class DualProgram:
             inside = self.group == g
             x[inside] = _move_to_sum(x[inside], self.lo[inside], self.hi[inside], float(total))
         return np.clip(x, self.lo, self.hi)
+
+    def suggested(self, f: Vector) -> Vector:
+        """Return feasible coefficients for decision values of a similar problem.
+
+        A coefficient is at its bound where f is far on one side of what the sample asks for, and on a ramp
+        between: which samples come to lie on the margin, f of other samples cannot tell exactly.
+        """
+        residual, v = self.s - f, np.empty_like(f)
+        width = 0.4 * float(np.abs(residual - residual.mean()).mean())
+        for g, total in enumerate(self.sums):
+            inside = np.flatnonzero(self.group == g)
+            part = self.at(inside)
+            low, high = float(residual[inside].min()), float(residual[inside].max())
+            reach = 2.0 * width + high - low + float(0.0 if part.kink is None else part.kink.max())
+            low, high = low - reach, high + reach
+            for _ in range(40):  # the sum falls as the level rises
+                level = 0.5 * (low + high)
+                v[inside] = part._on_ramp(residual[inside] - level, width)
+                low, high = (level, high) if float(v[inside].sum()) > total else (low, level)
+        return self.feasible(v)
+
+    def _on_ramp(self, residual: Vector, width: float) -> Vector:
+        """Return bounded coefficients by how far residuals lie beyond their kinks, others as their slope says."""
+        kink = np.zeros_like(residual) if self.kink is None else self.kink
+        sloped = (
+            self.d > 0.0
+        )  # there the best coefficient grows in proportion, elsewhere it jumps to its bound
+        slope = np.divide(1.0, self.d, out=np.zeros_like(self.d), where=sloped)
+
+        def beyond(distance: Vector, bound: Vector) -> Vector:
+            ramp = np.clip(0.5 + distance / (2.0 * width or 1.0), 0.0, 1.0)
+            flat = np.where(sloped, 0.0, bound) * ramp
+            return np.where(sloped, np.minimum(np.maximum(distance, 0.0) * slope, bound), flat)
+
+        return beyond(residual - kink, self.hi) - beyond(-residual - kink, -self.lo)
+
+    def smoothed(self, width: float) -> DualProgram:
+        """Return the program of losses without corners, at most ½ width |v| below those of this one.
+
+        Where a coefficient would jump from 0 to its bound as its residual grows, it climbs over this width instead:
+        d grows by width / bound.
+        """
+        bound = np.maximum(self.hi, -self.lo)
+        finite = (bound > 0.0) & np.isfinite(bound)
+        return replace(self, d=self.d + np.divide(width, bound, out=np.zeros_like(bound), where=finite))
+
+    def losses(self, residual: Vector) -> Vector:
+        """Return max over the box of v r − ½ d v² − kink |v| for residuals r = s − f − b: what samples pay."""
+        v, x = self._best(residual)
+        return np.asarray(v * x - 0.5 * self.d * v**2)
+
+    def slopes(self, residual: Vector) -> tuple[Vector, Vector]:
+        """Return the v where that maximum is, and how fast they change with the residuals."""
+        v, x = self._best(residual)
+        bound = np.where(residual < 0.0, -self.lo, self.hi)
+        inside = (x > 0.0) & (v < bound)
+        rate = np.divide(1.0, self.d, out=np.zeros_like(v), where=inside)
+        return np.where(residual < 0.0, -v, v), rate
+
+    def _best(self, residual: Vector) -> tuple[Vector, Vector]:
+        """Return |v| of the maximum, and how far residuals are beyond their kinks."""
+        x = np.maximum(np.abs(residual) - (0.0 if self.kink is None else self.kink), 0.0)
+        bound = np.where(residual < 0.0, -self.lo, self.hi)
+        v = np.minimum(np.divide(x, self.d, out=np.full_like(x, np.inf), where=self.d > 0.0), bound)
+        return np.where(x > 0.0, v, 0.0), x
+
+    def at(self, samples: Indices) -> DualProgram:
+        """Return the program of some of the samples; sums are left as they are."""
+        kink = None if self.kink is None else self.kink[samples]
+        parts = {name: getattr(self, name)[samples] for name in ("s", "d", "lo", "hi", "group")}
+        return replace(self, kink=kink, **parts)
+
+    def on_block(self, samples: Indices, K: AnyArray, v: Vector, f: Vector) -> DualProgram:
+        """Return the program in the coefficients of some samples while the others stay at v, where K v = f.
+
+        ``K`` is the kernel between these samples; their sums are held.
+        """
+        part, own = self.at(samples), v[samples]
+        sums = np.bincount(part.group, weights=own, minlength=self.sums.size).astype(np.float64)
+        others = f[samples] - (K @ own.astype(K.dtype)).astype(np.float64)
+        return replace(part, s=part.s - others, sums=sums)
+
+    def violations(self, v: Vector, f: Vector) -> tuple[Vector, Vector]:
+        """Return how steeply the objective falls when a coefficient grows, and when it shrinks.
+
+        −infinity where it cannot; only differences within a group mean something.
+        """
+        gradient = f + self.d * v - self.s
+        kink = np.zeros_like(v) if self.kink is None else self.kink
+        up = np.where(v < self.hi, np.where(v < 0.0, kink, -kink) - gradient, -np.inf)
+        down = np.where(v > self.lo, np.where(v > 0.0, kink, -kink) + gradient, -np.inf)
+        return up, down
 
     def descend(
         self, K: AnyArray, v: Vector, tolerance: float, f: Vector | None = None

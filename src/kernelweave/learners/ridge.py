@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.learners.solution import InnerSolution
 
 # Relative ridges that are tried when rounding in storage has made K + diag(d) indefinite.
@@ -115,6 +115,52 @@ class Factor:
 
     def _inverse(self, B: Matrix) -> Matrix:
         return np.asarray(cho_solve((self.R, False), B, check_finite=False))
+
+
+class LandmarkInverse:
+    """An approximate inverse of K + diag(d): K by its columns at a few landmarks, K_nL K_LL⁻¹ K_Ln.
+
+    With Z Z' for that, (Z Z' + D)⁻¹ = D⁻¹ − D⁻¹Z (I + Z'D⁻¹Z)⁻¹ Z'D⁻¹. It is exact on the landmarks' span, which
+    has nearly all of a smooth kernel, and the ridge elsewhere.
+
+    Parameters
+    ----------
+    columns : K between all samples and the landmarks.
+    landmarks : their places.
+    d : the ridge; samples where it is infinite are absent.
+    has_bias : whether solutions are to sum to zero.
+    """
+
+    def __init__(self, columns: AnyArray, landmarks: Indices, d: Vector, has_bias: bool) -> None:
+        W = np.asarray(columns[landmarks], dtype=np.float64)
+        values, vectors = np.linalg.eigh(0.5 * (W + W.T))
+        kept = values > 1e-7 * max(float(values[-1]), np.finfo(np.float64).tiny)  # the rest is rounding
+        inverse = np.divide(1.0, d, out=np.zeros_like(d), where=np.isfinite(d))
+        root = np.sqrt(inverse)
+        # Rows of absent samples are zero.
+        self._Z = root[:, None].astype(columns.dtype) * (
+            columns @ (vectors[:, kept] / np.sqrt(values[kept])).astype(columns.dtype)
+        )
+        small = (self._Z.T @ self._Z).astype(np.float64)
+        small[np.diag_indices_from(small)] += 1.0
+        self._small = cho_factor(small, check_finite=False)
+        self._root, self._present = root, np.isfinite(d)
+        self._has_bias = has_bias
+        ones = self._present.astype(np.float64)[:, None]
+        self._of_ones = self._unconstrained(ones)
+
+    def apply(self, B: Matrix) -> Matrix:
+        """Return the approximate solutions of (K + diag d) V = B whose columns sum to zero, if they have to."""
+        V = self._unconstrained(B)
+        if not self._has_bias:
+            return V
+        V = V - self._of_ones * (V.sum(axis=0) / self._of_ones.sum())
+        return np.where(self._present[:, None], V - V.sum(axis=0) / self._present.sum(), 0.0)
+
+    def _unconstrained(self, B: Matrix) -> Matrix:
+        scaled = self._root[:, None] * B
+        inside = cho_solve(self._small, (self._Z.T @ scaled.astype(self._Z.dtype)).astype(np.float64))
+        return np.asarray(self._root[:, None] * (scaled - (self._Z @ inside.astype(self._Z.dtype))))
 
 
 @dataclass(frozen=True)

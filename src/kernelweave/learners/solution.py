@@ -139,6 +139,30 @@ def reduced_hessian(A: AnyArray, U: Matrix, E: Matrix, n_threads: int) -> Matrix
     return np.asarray(moving @ moving.T)
 
 
+def approximate_hessian(A: AnyArray, d: Vector, U: Matrix, E: Matrix, n_steps: int) -> Matrix:
+    """Return U'(A + diag d)⁻¹U over what leaves the sums E'x as they are, by a few conjugate gradient steps.
+
+    Too few to solve the systems, and enough to see the directions in which they are soft: the model of a Newton
+    step needs no more.
+    """
+    B = np.hstack([U, E]).astype(A.dtype)
+    ridge = d.astype(A.dtype)[:, None]
+    X, R = np.zeros_like(B), B.copy()
+    P, lengths = R.copy(), np.sum(R * R, axis=0)
+    tiny = np.finfo(A.dtype).tiny
+    for _ in range(n_steps):
+        AP = A @ P + ridge * P
+        step = lengths / np.maximum(np.sum(P * AP, axis=0), tiny)
+        X += step * P
+        R -= step * AP
+        before, lengths = lengths, np.sum(R * R, axis=0)
+        P = R + (lengths / np.maximum(before, tiny)) * P
+    T = B.astype(np.float64).T @ X.astype(np.float64)
+    T, k = 0.5 * (T + T.T), U.shape[1]
+    held = np.linalg.pinv(T[k:, k:], hermitian=True)
+    return np.asarray(T[:k, :k] - T[:k, k:] @ held @ T[k:, :k])
+
+
 def half_solved(A: AnyArray, B: AnyArray) -> AnyArray:
     """Return Z with ZZ' = B A⁻¹ B' for a positive semidefinite A, with as little ridge as it takes.
 

@@ -10,6 +10,7 @@ import numpy as np
 from kernelweave._typing import Matrix, Vector
 from kernelweave.learners.base import COSTS, positive
 from kernelweave.learners.least_squares import LeastSquares
+from kernelweave.learners.program import DualProgram
 from kernelweave.learners.ridge import Ridge
 
 # Differences from the mean below this share of the targets are those of rounding.
@@ -65,3 +66,11 @@ class Square(LeastSquares):
         S = Y - centre
         S[np.abs(S) <= ROUNDING * np.abs(Y).max(axis=0)] = 0.0
         return Ridge(S, d, has_bias=True, centre=centre)
+
+    def elementwise(self, y: Vector, weight: Vector) -> DualProgram:
+        """Return the dual of the samples' losses; one of weight zero has a coefficient of zero."""
+        C = positive("C", self.C) * weight
+        unbounded = np.where(C > 0.0, np.inf, 0.0)
+        d = np.divide(1.0, C, out=np.zeros(C.size), where=C > 0.0)
+        group, sums = np.zeros(y.size, dtype=np.int64), np.zeros(int(self.has_bias))
+        return DualProgram(y, d, -unbounded, unbounded, group, sums)

@@ -45,6 +45,7 @@ class SquaredHinge(SupportVectorLearner):
     """
 
     tunable: ClassVar[str] = "C"
+    is_elementwise: ClassVar[bool] = True
     tried: ClassVar[tuple[float, ...]] = COSTS
     degree: ClassVar[int] = 2
     decreases_with_margin: ClassVar[bool] = True

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.errors import IncompatiblePartsError
 from kernelweave.learners.base import TunableLearner, positive
 from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.program import DualProgram
@@ -35,8 +36,11 @@ class SupportVectorLearner(TunableLearner, ABC):
     """
 
     has_bias = True
+    streams_from: ClassVar[int | None] = 2_001
     # The power of a margin violation that is paid for; None where the margin itself is learnt.
     degree: ClassVar[int | None] = None
+    # Whether what a sample pays depends on its own target and decision value alone, beside the intercept.
+    is_elementwise: ClassVar[bool] = False
     # Whether no sample pays more as its margin y f grows.
     decreases_with_margin: ClassVar[bool] = False
     tol: float | None
@@ -54,6 +58,15 @@ class SupportVectorLearner(TunableLearner, ABC):
     @abstractmethod
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         """Return the loss at decision values f with the best intercept (and margin)."""
+
+    def elementwise(self, y: Vector, weight: Vector) -> DualProgram:
+        """Return the dual of the samples' losses, for learners in which each knows its own price."""
+        if not self.is_elementwise:
+            raise IncompatiblePartsError(
+                f"{self!r} cannot learn on features: what a sample pays depends on all others. Learners that can: "
+                "Hinge, SquaredHinge, EpsilonInsensitive, Square."
+            )
+        return self.program(y, weight)
 
     def unit(self, K: AnyArray, y: Vector) -> float:  # noqa: ARG002 - margins are of size one
         """Return the size of decision values that counts as one unit of violation."""

@@ -14,9 +14,9 @@ scores of new samples), ``partitions`` (`batches`, and the samples of ``fit_part
 from kernelweave.multiclass.checkpoint import Checkpoint
 from kernelweave.multiclass.dual_ascent import DualAscent
 from kernelweave.multiclass.obscure import ObscureClassifier
-from kernelweave.multiclass.partitions import batches
 from kernelweave.multiclass.problem import PNormProblem, PNormResult, PNormSolver
 from kernelweave.multiclass.stochastic import OnlineBatch, Pegasos
+from kernelweave.views.batches import batches
 
 __all__ = [
     "Checkpoint",

@@ -7,8 +7,8 @@ it is asked for, so that memory grows with the number of samples and not with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
@@ -16,17 +16,13 @@ from typing import Protocol
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._threads import blas_threads, shared_out
+from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.protocol import FittedKernels
-from kernelweave.gram import BlockSource
+from kernelweave.gram import KernelSource, StreamedGrams
 from kernelweave.gram.memory import budget, human
 from kernelweave.gram.rounding import DOUBLE, SINGLE, arithmetic_errors
-from kernelweave.kernels.base import Formula
-from kernelweave.views.tables import is_sparse
-
-# Functions of a kernel's argument, in the order of their numbers in `_core.kernel_block`.
-FUNCTIONS = ("identity", "power", "exp")
+from kernelweave.gram.source import NewRows
 
 
 class KernelRows(Protocol):
@@ -97,14 +93,14 @@ def build_kernel_rows(
     return ComputedRows(fitted, n_threads, min(size, largest_block))
 
 
-def dense_kernels(sources: Sequence[BlockSource], n_kernels: int, n_samples: int) -> AnyArray:
+def dense_kernels(sources: Sequence[KernelSource], n_kernels: int, n_samples: int) -> AnyArray:
     """Return all kernels as one float64 array (M, n, n), exactly symmetric."""
     K = np.empty((n_kernels, n_samples, n_samples))
+    every = slice(0, n_samples)
     for source in sources:
-        for rows in source.row_blocks():
-            for m, values in source.block(rows, slice(0, n_samples)):
-                K[m, rows] = values
-    for matrix in K:  # blocks on the two sides of the diagonal may round differently
+        for m, values in source.block(every, every):
+            K[m] = values
+    for matrix in K:  # the two sides of the diagonal may round differently
         _core.mirror(matrix)
     return K
 
@@ -241,174 +237,46 @@ class ComputedRows:
     Parameters
     ----------
     fitted : the kernels and their training samples; nothing else is held.
-    n_threads : threads that compute tiles.
+    n_threads : threads of a pass.
     max_block : most samples of a block.
-    tile : rows and columns computed at a time. Their inner products, 1 MB by default, stay in cache until all
-        kernels of the tile are computed.
     """
 
     is_stored = False
     unit_roundoff = SINGLE
 
-    def __init__(
-        self,
-        fitted: FittedKernels,
-        n_threads: int = 1,
-        max_block: int = 3072,
-        tile: tuple[int, int] = (256, 1024),
-    ) -> None:
+    def __init__(self, fitted: FittedKernels, n_threads: int = 1, max_block: int = 3072) -> None:
         self.n_kernels, self.n_samples, self.n_threads = len(fitted), fitted.n_samples, n_threads
-        self.max_block, self.tile = max_block, tile
-        formula = getattr(fitted, "formula", lambda m: None)  # noqa: ARG005 - given matrices have none
-        members: dict[int, list[tuple[int, Formula, Vector]]] = {}
-        for m in range(self.n_kernels):
-            found = formula(m)
-            if found is None or is_sparse(fitted.training(found[0])):  # type: ignore[attr-defined]
-                continue
-            if found[1].argument in ("inner", "sqeuclidean"):  # both come from one matrix product
-                members.setdefault(found[0], []).append((m, *found[1:]))
-        self._blocks = [
-            Float32Block.of(fitted.training(place), kernels)  # type: ignore[attr-defined]
-            for place, kernels in members.items()
-        ]
-        self._sources = fitted.sources()
-        self._others = set(range(self.n_kernels)) - {m for block in self._blocks for m in block.kernels}
+        self.max_block = max_block
+        self._grams = StreamedGrams(fitted.sources(), self.n_kernels, self.n_samples, dtype="float32")
 
-    @cached_property
+    @property
     def diagonals(self) -> Matrix:
-        values = np.zeros((self.n_kernels, self.n_samples))
-        for source in self._sources:
-            for m, diagonal in source.diagonals():
-                values[m] = diagonal
-        return values
+        return self._grams.diagonals
 
     @cached_property
     def entry_errors(self) -> Vector:
         diagonals = np.abs(self.diagonals)
         errors = arithmetic_errors(diagonals.max(axis=1), self.n_samples)
-        # Entries of the largest row against an average column: a typical error, or more.
-        sizes = np.sqrt(diagonals.max(axis=1) * diagonals.mean(axis=1))
-        for block in self._blocks:
-            errors[block.kernels] = block.relative_errors() * sizes[block.kernels]
+        for source in self._grams.given:
+            before = np.abs(source.group.diagonals(source.rows)).max(axis=1, initial=0.0)
+            after = diagonals[source.kernels].max(axis=1)
+            scale = np.divide(after, before, out=np.zeros_like(after), where=before > 0.0)
+            rounding = scale * source.group.errors_in_float32(source.rows)
+            errors[source.kernels] = np.maximum(errors[source.kernels], rounding)
         return errors
 
     def products(self, rows: Indices, columns: Indices, V: Matrix) -> AnyArray:
-        out = np.zeros((self.n_kernels, rows.size, V.shape[1]))
-        single = np.ascontiguousarray(V, dtype=np.float32)
-
-        def add(out: AnyArray, columns: slice, K: Matrix) -> None:
-            out += K @ (single if K.dtype == np.float32 else V)[columns]
-
-        self._for_each_tile(rows, columns, out, add)
+        out = np.empty((self.n_kernels, rows.size, V.shape[1]))
+        with blas_threads(1):
+            for source in self._grams.sources:
+                some = NewRows(source.rows[rows], tuple(form.at(rows) for form in source.forms))
+                out[source.kernels] = source.cross_products(some, columns, V, self.n_threads)
         return out
 
     def square_block(self, places: Indices) -> AnyArray:
-        def store(out: AnyArray, columns: slice, K: Matrix) -> None:
-            out[:, columns] = K
-
         out = np.empty((self.n_kernels, places.size, places.size), dtype=np.float32)
-        self._for_each_tile(places, places, out, store)
-        return out
-
-    def _for_each_tile(
-        self,
-        rows: Indices,
-        columns: Indices,
-        out: AnyArray,
-        use: Callable[[AnyArray, slice, Matrix], None],
-    ) -> None:
-        """Call use(out[m, some rows], some columns, K_m between them), every row on one thread only."""
-        height, width = self.tile
-        tiles = [slice(start, min(start + width, columns.size)) for start in range(0, columns.size, width)]
-        at_columns = [block.at(columns) for block in self._blocks]
-
-        def work(starts: Sequence[int]) -> None:
-            for start in starts:
-                some = rows[start : start + height]
-                mine = out[:, start : start + height]
-                for block, Z in zip(self._blocks, at_columns, strict=True):
-                    X = block.at(some)
-                    for tile in tiles:
-                        for m, K in X.kernels_with(Z, tile):
-                            use(mine[m], tile, K)
-                for source in self._sources:
-                    if tiles and not self._others.isdisjoint(source.kernels):
-                        for m, K in source.block(some, columns, self._others):
-                            use(mine[m], slice(0, columns.size), K)
-
         with blas_threads(1):
-            shared_out(work, range(0, rows.size, height), self.n_threads)
-
-
-@dataclass(frozen=True)
-class Float32Block:
-    """Samples of one block of features, centred and in float32, and the kernels of them.
-
-    With c the mean of the samples, x'z = (x − c)'(z − c) + shift_x + shift_z: inner products and distances
-    come from the same matrix product, and neither loses digits to an offset of the columns.
-    """
-
-    X: AnyArray = field(repr=False)
-    shifts: AnyArray = field(repr=False)
-    norms: AnyArray = field(repr=False)
-    kernels: list[int]
-    # Function, degree and (gamma, offset, factor) per kernel, as `_core.kernel_block` takes them.
-    formulas: tuple[AnyArray, AnyArray, Matrix]
-    # f with K_ij = f_i f_j k(x_i, x_j) for kernels whose scaling differs from sample to sample.
-    sample_factors: list[AnyArray | None] = field(repr=False)
-
-    @classmethod
-    def of(cls, X: Matrix, members: Sequence[tuple[int, Formula, Vector]]) -> Float32Block:
-        """Return the block of these samples and kernels, each with its place, formula and sample factors."""
-        centre = X.mean(axis=0)
-        rows = (X - centre).astype(np.float32)
-        kernels, formulas, factors = zip(*members, strict=True)
-        even = [bool((f == f[0]).all()) for f in factors]
-        common = [f[0] ** 2 if same else 1.0 for f, same in zip(factors, even, strict=True)]
-        numbers = np.array([[f.gamma for f in formulas], [f.offset for f in formulas], common])
-        return cls(
-            rows,
-            (X @ centre - 0.5 * centre @ centre).astype(np.float32),
-            np.einsum("id,id->i", rows, rows),
-            list(kernels),
-            (
-                np.array([FUNCTIONS.index(f.function) for f in formulas], dtype=np.int64),
-                np.array([f.degree for f in formulas], dtype=np.int64),
-                numbers,
-            ),
-            [None if same else f.astype(np.float32) for f, same in zip(factors, even, strict=True)],
-        )
-
-    def at(self, places: Indices) -> Float32Block:
-        """Return the block at these samples only."""
-        factors = [None if f is None else f[places] for f in self.sample_factors]
-        return replace(
-            self,
-            X=self.X[places],
-            shifts=self.shifts[places],
-            norms=self.norms[places],
-            sample_factors=factors,
-        )
-
-    def kernels_with(self, Z: Float32Block, columns: slice) -> Iterator[tuple[int, AnyArray]]:
-        """Yield (m, K_m between the samples of this block and those columns of Z)."""
-        inner = self.X @ Z.X[columns].T
-        K = np.empty((len(self.kernels), *inner.shape), dtype=np.float32)
-        _core.kernel_block(
-            inner, self.shifts, Z.shifts[columns], self.norms, Z.norms[columns], *self.formulas, K
-        )
-        for m, values, f, g in zip(self.kernels, K, self.sample_factors, Z.sample_factors, strict=True):
-            if f is not None and g is not None:
-                values *= f[:, None] * g[columns]
-            yield m, values
-
-    def relative_errors(self) -> Vector:
-        """Return per kernel the typical error of an entry, as a share of the entry's size.
-
-        It is the rounding of an inner product, times the slope of the kernel as a function of it.
-        """
-        function, degree, (gamma, _, _) = self.formulas
-        length = float(np.sqrt(self.norms.max(initial=0.0) * self.norms.mean()))
-        return np.asarray(
-            2.0 * SINGLE * (1.0 + np.where(function == FUNCTIONS.index("exp"), 2.0 * gamma * length, degree))
-        )
+            for source in self._grams.sources:
+                for m, K in source.block(places, places):
+                    out[m] = K
+        return out

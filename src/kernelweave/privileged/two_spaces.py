@@ -73,11 +73,11 @@ class TwoSpaces(PlainGrams):
             out[n_decision:, self.rows, 1] = self.privileged.matvecs(coef[self.rows, 1]) / self.lam
         return out
 
-    def energies(self, coef: AnyArray) -> Vector:
+    def energies(self, coef: AnyArray, which: Indices | None = None) -> Vector:
         h = self.decision.energies(np.ascontiguousarray(coef[:, 0]))
-        return self._joined(
-            h, None if self.privileged is None else self.privileged.energies(coef[self.rows, 1])
-        )
+        other = None if self.privileged is None else self.privileged.energies(coef[self.rows, 1])
+        every = self._joined(h, other)
+        return every if which is None else every[which]
 
     def _joined(self, decision: Vector, privileged: Vector | None) -> Vector:
         return decision if privileged is None else np.concatenate([decision, privileged / self.lam])

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.bank.cross import n_rows
+from kernelweave.bank.protocol import n_rows
 from kernelweave.errors import IncompatiblePartsError, NotOfferedError
 from kernelweave.estimators.base import KernelEstimator
 from kernelweave.estimators.model import MKLModel

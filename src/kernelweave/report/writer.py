@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-from kernelweave.bank.cross import n_rows
+from kernelweave.bank.protocol import n_rows
 from kernelweave.errors import DataError
 from kernelweave.explain.contributions import unwrap
 from kernelweave.explain.refits import unlabelled_rows

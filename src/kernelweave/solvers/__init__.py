@@ -9,10 +9,12 @@ from kernelweave.solvers.certificate import Certificate, certify
 from kernelweave.solvers.choice import choose_solver, solver_with_defaults
 from kernelweave.solvers.column_generation import ColumnGeneration
 from kernelweave.solvers.cutting_plane import CuttingPlane
+from kernelweave.solvers.feature_newton import FeatureNewton
 from kernelweave.solvers.newton import Newton
 from kernelweave.solvers.problem import Evaluation, OuterState, Problem, Progress, Record, Result, WarmStart
 from kernelweave.solvers.projected_gradient import ProjectedGradient
 from kernelweave.solvers.reduced_gradient import ReducedGradient
+from kernelweave.solvers.streamed import StreamedDescent
 from kernelweave.solvers.warm_start import subsample_warm_start
 
 SOLVERS: tuple[type[Solver], ...] = (
@@ -33,6 +35,7 @@ __all__ = [
     "CuttingPlane",
     "DualAscent",
     "Evaluation",
+    "FeatureNewton",
     "Newton",
     "OnlineBatch",
     "OuterState",
@@ -44,6 +47,7 @@ __all__ = [
     "ReducedGradient",
     "Result",
     "Solver",
+    "StreamedDescent",
     "WarmStart",
     "certify",
     "choose_solver",

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._typing import AnyArray, Indices, Vector
 from kernelweave.geometry.base import Geometry
 from kernelweave.gram.protocol import GramStack
 from kernelweave.learners.solution import InnerSolution
@@ -145,13 +145,14 @@ def certify(problem: Problem, result: Result, exact: Callable[[], GramStack], to
     slightly above 1 of those found, and so exceed C, and its intercept is the best one in the worst case
     (`robust_primal`).
     """
-    lower = _lower_bound(problem, problem.grams, result.proof, remeasure=result.proof.is_mixture)
+    h_most = _most_energies(problem, result.proof)
+    lower = result.proof.g - problem.geometry.conjugate(h_most)
     inner, upper = _upper_bound(problem, problem.grams, result)
     if not _is_closed(upper, lower, tol):
         grams = exact()
         inner, upper = _upper_bound(problem, grams, result)
         if not _is_closed(upper, lower, tol):
-            lower = max(lower, _lower_bound(problem, grams, result.proof, remeasure=True))
+            lower = max(lower, _exact_lower_bound(problem, grams, result.proof, h_most))
     certificate = Certificate.enclosing(upper, lower)
     stopped = result.stopped
     if certificate.relative_gap <= tol:
@@ -166,16 +167,40 @@ def _is_closed(upper: float, lower: float, tol: float) -> bool:
     return Certificate.enclosing(upper, lower).relative_gap <= tol
 
 
-def _lower_bound(problem: Problem, grams: GramStack, point: DualPoint, *, remeasure: bool) -> float:
-    """Return g − Ω*(h) with energies as large as those of the kernels as given may be."""
-    storage_errors, h = grams.energy_errors(point.coef), point.h
-    if not np.isfinite(storage_errors).all():
-        return -np.inf
-    if remeasure:
-        weightless = np.zeros_like(point.coef)  # g needs no decision values
-        inner = problem.learner.measure(weightless, point.coef, problem.y, problem.weight)
-        h = grams.energies(point.coef) + inner.energy_allowance(grams.errors)
-    return float(point.g - problem.geometry.conjugate(h + storage_errors))
+def _most_energies(problem: Problem, point: DualPoint) -> Vector:
+    """Return the largest energies that the kernels as given may have at a dual point of the stored ones."""
+    h = _energies_with_allowance(problem, problem.grams, point) if point.is_mixture else point.h
+    most = h + problem.grams.energy_errors(point.coef)
+    return np.where(np.isfinite(most), most, np.inf)
+
+
+def _exact_lower_bound(problem: Problem, exact: GramStack, point: DualPoint, h_most: Vector) -> float:
+    """Return g − Ω*(h) with the energies of the kernels as given, wherever they count.
+
+    Kernels that the best weights for ``h_most`` leave out have too little energy at most: theirs are not
+    measured again. Those of the others replace their bounds, until the best weights use no bound.
+    """
+    if not np.isfinite(h_most).all():
+        return _value_at(problem, point, _energies_with_allowance(problem, exact, point))
+    h, known = h_most.copy(), np.zeros(h_most.size, dtype=bool)
+    while (counted := np.flatnonzero((problem.geometry.maximizer(h) > 0.0) & ~known)).size:
+        h[counted] = _energies_with_allowance(problem, exact, point, counted)
+        known[counted] = True
+    return _value_at(problem, point, h)
+
+
+def _value_at(problem: Problem, point: DualPoint, h: Vector) -> float:
+    return float(point.g - problem.geometry.conjugate(h))
+
+
+def _energies_with_allowance(
+    problem: Problem, grams: GramStack, point: DualPoint, which: Indices | None = None
+) -> Vector:
+    """Return the energies of (some of) the kernels, with room for the rounding of arithmetic."""
+    weightless = np.zeros_like(point.coef)  # g and its rounding need no decision values
+    inner = problem.learner.measure(weightless, point.coef, problem.y, problem.weight)
+    errors = grams.errors if which is None else grams.errors[which]
+    return np.asarray(grams.energies(point.coef, which) + inner.energy_allowance(errors))
 
 
 def _upper_bound(problem: Problem, grams: GramStack, result: Result) -> tuple[InnerSolution, float]:

@@ -9,6 +9,7 @@ from kernelweave.solvers.base import Solver
 from kernelweave.solvers.block_descent import BlockDescent
 from kernelweave.solvers.column_generation import ColumnGeneration
 from kernelweave.solvers.newton import Newton
+from kernelweave.solvers.streamed import StreamedDescent
 
 
 def choose_solver(geometry: Geometry, n_kernels: int, tol: float) -> Solver:
@@ -27,10 +28,22 @@ def choose_solver(geometry: Geometry, n_kernels: int, tol: float) -> Solver:
 
 
 def solver_with_defaults(
-    solver: Solver | None, geometry: Geometry, n_kernels: int, tol: float, max_iter: int | None
+    solver: Solver | None,
+    geometry: Geometry,
+    n_kernels: int,
+    tol: float,
+    max_iter: int | None,
+    *,
+    streamed: bool = False,
 ) -> Solver:
-    """Return the solver to use, with the estimator's tolerance and cap where it has none of its own."""
-    chosen = choose_solver(geometry, n_kernels, tol) if solver is None else solver
+    """Return the solver to use, with the estimator's tolerance and cap where it has none of its own.
+
+    ``streamed`` says that kernels are not stored and that no matrix of all samples may be asked for.
+    """
+    chosen = solver
+    if chosen is None:
+        chosen = choose_solver(geometry, n_kernels, tol)
+        chosen = StreamedDescent(coarse_solver=chosen) if streamed else chosen
     return replace(
         chosen,
         tol=tol if chosen.tol is None else chosen.tol,

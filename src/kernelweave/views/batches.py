@@ -1,0 +1,170 @@
+"""Samples that need not fit into memory: read a few at a time, as often as they are asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from kernelweave.errors import DataError
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Samples and targets in batches; made by ``batches``. Iterating over it again reads them again."""
+
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    size: int
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        if callable(self.X):
+            yield from self.X()
+        elif isinstance(self.X, Path):
+            read = _csv_batches if self.X.suffix.lower() in (".csv", ".tsv", ".txt") else _parquet_batches
+            yield from read(self.X, self.y, self.size)
+        elif hasattr(self.X, "to_delayed"):
+            yield from _dask_batches(self.X, self.y, self.size)
+        else:
+            yield from _table_batches(self.X, self.y, self.size)
+
+    def targets(self) -> Iterator[Any]:
+        """Yield the targets alone, without reading the samples where that can be avoided."""
+        if isinstance(self.X, Path) and self.X.suffix.lower() not in (".csv", ".tsv", ".txt"):
+            for batch in _parquet(self.X).iter_batches(batch_size=self.size, columns=[self.y]):
+                yield np.asarray(batch.to_pandas()[self.y])
+            return
+        yield from (y for _, y in self)
+
+
+def batches(X: Any, y: Any = None, *, size: int = 10_000) -> Batches:
+    """Return (X, y) in batches of at most ``size`` samples, reading no more than that at once.
+
+    Parameters
+    ----------
+    X : array, memory map, frame, `Views`; path of a ``.npy`` file (memory-mapped), of a Parquet or of a CSV file;
+        Dask array or frame, whose partitions are computed one after the other; or a function that returns an
+        iterator over pairs (X, y), for batches of your own.
+    y : targets of the same kind, as many as samples; for a Parquet or CSV file the name of their column. None yields
+        (X, None).
+    size : samples per batch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import batches
+    >>> [len(y) for _, y in batches(np.zeros((25, 2)), np.zeros(25), size=10)]
+    [10, 10, 5]
+
+    """
+    if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+        raise ValueError(f"size must be a whole number of at least 1; got {size!r}.")
+    if isinstance(X, str | os.PathLike):
+        X = Path(X)
+        if not X.exists():
+            raise DataError(f"There is no file {X}.")
+        if X.suffix == ".npy":
+            X = np.load(X, mmap_mode="r")
+        else:
+            _require_column(X, y)
+    if isinstance(y, str | os.PathLike) and not isinstance(X, Path):
+        y = np.load(y, mmap_mode="r")
+    if not callable(X) and not isinstance(X, Path) and not hasattr(X, "to_delayed"):
+        n = _n_samples(X)
+        if y is not None and _n_samples(y) != n:
+            raise ValueError(f"X has {n} samples but y has {_n_samples(y)} labels; they must agree.")
+    return Batches(X, y, int(size))
+
+
+def _table_batches(X: Any, y: Any, size: int) -> Iterator[tuple[Any, Any]]:
+    n = _n_samples(X)
+    for start in range(0, n, size):
+        rows = slice(start, min(start + size, n))
+        yield _safe_indexing(X, rows), None if y is None else np.asarray(_safe_indexing(y, rows))
+
+
+def _dask_batches(X: Any, y: Any, size: int) -> Iterator[tuple[Any, Any]]:
+    if y is not None and not hasattr(y, "to_delayed"):
+        raise ValueError(f"The labels of a Dask collection are one too, cut alike; got {type(y).__name__}.")
+    Xs = as_partitions(X)
+    ys = [None] * len(Xs) if y is None else as_partitions(y)
+    if len(Xs) != len(ys):
+        raise ValueError(f"X has {len(Xs)} partitions and y has {len(ys)}; they must agree.")
+    for samples, labels in zip(Xs, ys, strict=True):
+        known = None if labels is None else np.asarray(labels.compute())
+        yield from _table_batches(samples.compute(), known, size)
+
+
+def _parquet_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, Any]]:
+    for batch in _parquet(path).iter_batches(batch_size=size):
+        yield _split(batch.to_pandas(), target)
+
+
+def _csv_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, Any]]:
+    pandas = _module("pandas")
+    with pandas.read_csv(
+        path, sep=None if path.suffix.lower() == ".txt" else _separator(path), chunksize=size
+    ) as parts:
+        for frame in parts:
+            yield _split(frame, target)
+
+
+def _separator(path: Path) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else ","
+
+
+def _split(frame: Any, target: Any) -> tuple[Any, Any]:
+    return (frame, None) if target is None else (frame.drop(columns=target), np.asarray(frame[target]))
+
+
+def _parquet(path: Path) -> Any:
+    return _module("pyarrow.parquet").ParquetFile(path)
+
+
+def _module(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise ImportError(f"Reading this file needs {package}: pip install 'kernelweave[io]'.") from error
+
+
+def _require_column(path: Path, target: Any) -> None:
+    if path.suffix.lower() in (".csv", ".tsv", ".txt"):
+        names = list(_module("pandas").read_csv(path, sep=_separator(path), nrows=0).columns)
+        kind = "CSV"
+    else:
+        names, kind = list(_parquet(path).schema_arrow.names), "Parquet"
+    if target is not None and (not isinstance(target, str) or target not in names):
+        raise ValueError(
+            f"For a {kind} file y is the name of the column with the labels, one of {names}; got {target!r}."
+        )
+
+
+def _n_samples(values: Any) -> int:
+    return int(values.shape[0]) if hasattr(values, "shape") else len(values)
+
+
+def as_partitions(collection: Any) -> list[Any]:
+    """Return the partitions of a Dask collection along its samples, as delayed values, or those of a list."""
+    if hasattr(collection, "to_delayed"):
+        parts = np.asarray(collection.to_delayed(), dtype=object)
+        if parts.ndim == 2 and parts.shape[1] > 1:
+            raise ValueError(
+                f"The Dask array is cut into {parts.shape[1]} pieces along its columns; rechunk it to "
+                "X.rechunk({1: -1}), so that every piece holds whole samples."
+            )
+        return list(parts.ravel())
+    if isinstance(collection, list | tuple) and collection:
+        return list(collection)
+    raise TypeError(
+        f"Partitions are a Dask array or frame, or a list of arrays; got {type(collection).__name__}."
+    )
