@@ -433,7 +433,7 @@ def test_the_solution_attains_the_upper_bound_on_the_kernels_as_given(solved):
 
 
 class Broken(DenseGrams):
-    """Kernels of which products or errors are no numbers."""
+    """Kernels of which the errors are no numbers."""
 
     def matvec_with_error(self, eta, coef):
         f, error = super().matvec_with_error(eta, coef)
@@ -451,7 +451,8 @@ def test_bounds_that_cannot_be_drawn_prove_nothing(geometry, named, off):
     result, broken = Newton(tol=1e-3).run(problem), Broken(Ks)
     broken.off = off
     certified = certify(replace(problem, grams=broken), result, lambda: broken, 1e-2)
-    assert certified.certificate == Certificate(INF, -INF)
+    assert certified.certificate.upper == INF
+    assert certified.certificate.lower <= result.certificate.upper  # drawn from energies that are numbers
     assert certified.stopped == "rounding"
     assert certified.inner is result.inner
     rescued = certify(replace(problem, grams=broken), result, lambda: DenseGrams(Ks), 1e-2)

@@ -1,5 +1,6 @@
 """Descent on kernels that are never stored: bounds hold whatever is cut short, left out or known beforehand."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -65,12 +66,6 @@ each_set = pytest.mark.parametrize("set_", SETS)
 each_learner = pytest.mark.parametrize("name", LEARNERS)
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    """Move eighty coefficients at a time, so that small tables have levels and partial blocks too."""
-    monkeypatch.setattr("kernelweave.solvers.streamed.block_samples", lambda n: min(n, 80))
-
-
 def table(seed, n):
     """Return a table with four columns, and a score that no single kernel explains."""
     rng = np.random.default_rng(seed)
@@ -110,7 +105,8 @@ def streamed(fitted, dtype="float32", n_threads=1):
 
 
 def solver(tol=1e-4, **how):
-    return StreamedDescent(tol=tol, **{"n_coarse": 60} | how)
+    """Return a solver that moves eighty coefficients at a time, so that small tables have levels and blocks too."""
+    return StreamedDescent(tol=tol, **{"n_coarse": 60, "block_size": 80} | how)
 
 
 def solve(problem, tol=1e-4, start=None, progress=None, **how):
@@ -313,12 +309,12 @@ def test_a_few_hundred_more_samples_go_through_several_levels(C):
 
 
 def test_levels_are_nested_leave_out_samples_without_weight_and_hold_every_class(rng):
-    X, score = table(13, 400)
+    X, _score = table(13, 400)
     weight = rng.choice([0.0, 1.0], size=400)
     y = np.where(np.arange(400) < 20, 1.0, -1.0)
     problem = Problem(streamed(KernelBank(ENTRIES).fit(X)), y, Hinge(), Simplex(), weight)
     levels = solver(n_coarse=40)._levels(problem)
-    for smaller, larger in zip(levels, levels[1:], strict=False):
+    for smaller, larger in itertools.pairwise(levels):
         assert set(smaller) <= set(larger)
         assert (np.diff(smaller) > 0).all()
     for rows in levels[:-1]:
@@ -460,7 +456,7 @@ class CtrlC:
     def __init__(self, at):
         self.at, self.seen = at, 0
 
-    def __call__(self, record):
+    def __call__(self, _record):
         self.seen += 1
         if self.seen == self.at:
             raise KeyboardInterrupt
@@ -615,7 +611,7 @@ def test_a_kernel_that_only_the_samples_left_out_can_use_comes_in():
 
 
 def test_kernels_without_use_are_not_computed_on_the_way(monkeypatch, rng):
-    X, score = table(20, 400)
+    X, _score = table(20, 400)
     X = np.column_stack([X[:, :2], rng.normal(size=(400, 12))])
     entries = [Entry(Gaussian(width=0.7), columns=[c]) for c in range(14)]
     problem = Problem(
@@ -661,7 +657,7 @@ def test_targets_within_the_tube_cost_nothing():
 
 
 def test_too_few_samples_of_a_class_on_the_first_level_are_no_obstacle():
-    X, score = table(22, 300)
+    X, _score = table(22, 300)
     y = np.where(np.arange(300) == 7, 1.0, -1.0)  # one sample of its class
     problem = Problem(streamed(KernelBank(ENTRIES).fit(X)), y, Hinge(C=1.0), LpBall(2.0))
     _, certified = solve(problem, n_coarse=20)

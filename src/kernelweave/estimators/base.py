@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -39,6 +40,13 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the part, or a fresh default where the parameter is None."""
         value = getattr(self, name)
         return self.defaults[name]() if value is None else value
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a stored estimator; parameters that its version did not have yet get their defaults."""
+        super().__setstate__(state)
+        for name, parameter in signature(type(self)).parameters.items():
+            if name not in self.__dict__:
+                setattr(self, name, parameter.default)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``part__name`` also reaches into a part left at its default."""

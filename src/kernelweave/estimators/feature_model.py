@@ -40,14 +40,8 @@ from kernelweave.geometry import Geometry
 from kernelweave.geometry.base import SupportsWorkingSet
 from kernelweave.gram import Storage, StreamedGrams
 from kernelweave.solvers import Problem, choose_solver
-from kernelweave.solvers.feature_newton import (
-    Block,
-    FeatureNewton,
-    FeaturePoint,
-    FeatureProblem,
-    FeatureResult,
-    SampleBlocks,
-)
+from kernelweave.solvers.feature_newton import FeatureNewton, FeatureResult
+from kernelweave.solvers.feature_problem import Block, FeaturePoint, FeatureProblem, SampleBlocks
 from kernelweave.solvers.feature_stream import FeatureStream
 from kernelweave.solvers.warm_start import representative_rows
 from kernelweave.views.batches import Batches, batches

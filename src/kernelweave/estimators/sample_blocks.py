@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.estimators.validation import check_input, label_column, labels_among, real_targets, signs
-from kernelweave.solvers.feature_newton import Block
+from kernelweave.solvers.feature_problem import Block
 from kernelweave.views.batches import Batches, as_partitions
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.packed import PackedGrams
-from kernelweave.gram.rounding import SINGLE, arithmetic_errors
+from kernelweave.gram.rounding import arithmetic_errors
 from kernelweave.gram.source import KernelSource
 from kernelweave.gram.storage import Storage, counted
 

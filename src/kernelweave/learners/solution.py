@@ -149,14 +149,19 @@ def approximate_hessian(A: AnyArray, d: Vector, U: Matrix, E: Matrix, n_steps: i
     ridge = d.astype(A.dtype)[:, None]
     X, R = np.zeros_like(B), B.copy()
     P, lengths = R.copy(), np.sum(R * R, axis=0)
-    tiny = np.finfo(A.dtype).tiny
+    # Directions of less curvature than this, and residuals below it, are rounding: their columns are left.
+    digits = np.finfo(A.dtype).eps
+    size, small = digits * float(np.trace(A) / len(A) + d.max(initial=0.0)), (digits**2) * lengths
+    active = lengths > 0.0
     for _ in range(n_steps):
         AP = A @ P + ridge * P
-        step = lengths / np.maximum(np.sum(P * AP, axis=0), tiny)
+        curvature = np.sum(P * AP, axis=0)
+        active &= (curvature > size * np.sum(P * P, axis=0)) & (lengths > small)
+        step = np.divide(lengths, curvature, out=np.zeros_like(lengths), where=active)
         X += step * P
         R -= step * AP
         before, lengths = lengths, np.sum(R * R, axis=0)
-        P = R + (lengths / np.maximum(before, tiny)) * P
+        P = R + np.divide(lengths, before, out=np.zeros_like(lengths), where=active) * P
     T = B.astype(np.float64).T @ X.astype(np.float64)
     T, k = 0.5 * (T + T.T), U.shape[1]
     held = np.linalg.pinv(T[k:, k:], hermitian=True)

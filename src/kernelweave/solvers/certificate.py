@@ -146,7 +146,7 @@ def certify(problem: Problem, result: Result, exact: Callable[[], GramStack], to
     (`robust_primal`).
     """
     h_most = _most_energies(problem, result.proof)
-    lower = result.proof.g - problem.geometry.conjugate(h_most)
+    lower = _value_at(problem, result.proof, h_most)
     inner, upper = _upper_bound(problem, problem.grams, result)
     if not _is_closed(upper, lower, tol):
         grams = exact()
@@ -190,7 +190,8 @@ def _exact_lower_bound(problem: Problem, exact: GramStack, point: DualPoint, h_m
 
 
 def _value_at(problem: Problem, point: DualPoint, h: Vector) -> float:
-    return float(point.g - problem.geometry.conjugate(h))
+    """Return g − Ω*(h); energies without a bound prove nothing."""
+    return float(point.g - problem.geometry.conjugate(h)) if np.isfinite(h).all() else -np.inf
 
 
 def _energies_with_allowance(

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix
-from kernelweave.solvers.feature_newton import (
+from kernelweave.solvers.feature_problem import (
     Block,
     FeaturePoint,
     FeatureProblem,
     minimise_model,
-    pass_over_block,
+    sums_over_block,
 )
 
 
@@ -44,7 +44,7 @@ class FeatureStream:
         width, before = 4.0, np.inf
         widths = np.array([w.shape[0] for w in point.w])
         for _ in range(max_iter):
-            sums = pass_over_block(
+            sums = sums_over_block(
                 block,
                 problem.maps,
                 problem.learner,
