@@ -74,8 +74,8 @@ class FeatureModel(MKLModel):
         batched = isinstance(X, Batches) or hasattr(X, "to_delayed")
         if batched and self.features is None:
             raise ValueError(
-                "Batches and Dask collections are learnt from through explicit features: set features=Landmarks(300), or "
-                "pass one table."
+                "Batches and Dask collections are learnt from through explicit features: set features=Landmarks(300), "
+                "or pass one table."
             )
         if self.features is None:
             return super()._fit(X, y, sample_weight)
@@ -329,8 +329,8 @@ class FeatureModel(MKLModel):
             return super().combined_kernel(X, Z)
         if Z is None:
             raise ValueError(
-                "A model on features keeps its landmarks and not the training samples; pass the samples to compare with "
-                "as Z."
+                "A model on features keeps its landmarks and not the training samples; pass the samples to compare "
+                "with as Z."
             )
         eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
         used = np.flatnonzero(eta)
