@@ -22,6 +22,7 @@ from benchmarks import (
     fisher,
     given,
     growth,
+    landmarks,
     large,
     metric,
     obscure,
@@ -41,6 +42,7 @@ PARTS = {
     "raw": raw,
     "search": search,
     "large": large,
+    "landmarks": landmarks,
     "growth": growth,
     "peers": peers,
     "fisher": fisher,
@@ -61,7 +63,9 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="*", default=list(given.SIZES), help=f"any of {list(given.SIZES)}")
     parser.add_argument("--costs", nargs="*", type=float, default=[1.0, 100.0], help="values of C")
     parser.add_argument("--jobs", type=int, default=2, help="threads of our passes")
-    parser.add_argument("--most", type=int, default=None, help="most samples of the part obscure")
+    parser.add_argument(
+        "--most", type=int, default=None, help="most samples of the parts large, landmarks and obscure"
+    )
     parser.add_argument("--page", action="store_true", help="only write docs/speed.md")
     parser.add_argument("--against", metavar="ENVIRONMENT", help="an environment with another version")
     options = parser.parse_args()
