@@ -48,7 +48,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     Parameters
     ----------
     bank : KernelBank or None, default=None
-        The kernels; None is `KernelBank.distances()`. Precomputed kernels have no inputs to gate by.
+        The kernels; None is `KernelBank.default()`. Precomputed kernels have no inputs to gate by.
     learner : Hinge, NuHinge, SquaredHinge or None, default=None
         The classifier for a given gating; None is ``Hinge(C=1.0)``.
     gating : Softmax, Sigmoid, "softmax", "sigmoid" or None, default=None
@@ -96,7 +96,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     """
 
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
-        "bank": KernelBank.distances,
+        "bank": KernelBank.default,
         "learner": Hinge,
         "gating": Softmax,
     }

@@ -51,7 +51,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        The kernels; None is `KernelBank.distances()`. They are centred on the training samples.
+        The kernels; None is `KernelBank.default()`. They are centred on the training samples.
     learner : Hinge, NuHinge, SquaredHinge or None, default=None
         The classifier for fixed weights; None is ``Hinge(C=1.0)``.
     geometry : geometry or None, default=None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Span, Vector
-from kernelweave.bank.layout import Block, PairwiseBlock
+from kernelweave.bank.column_table import ColumnTable, column_table
+from kernelweave.bank.layout import Block, LeftOut, PairwiseBlock
 from kernelweave.bank.protocol import FittedKernels, n_rows, wanted
 from kernelweave.gram import KernelSource
 from kernelweave.gram.source import NewRows
@@ -60,8 +61,15 @@ class FittedBank(FittedKernels):
     learn is learnt when it is first needed.
     """
 
-    def __init__(self, items: list[Item], blocks: list[Block | PairwiseBlock], X: Any) -> None:
+    def __init__(
+        self,
+        items: list[Item],
+        blocks: list[Block | PairwiseBlock],
+        X: Any,
+        left_out: Sequence[LeftOut] = (),
+    ) -> None:
         self._items = tuple(items)
+        self._left_out = tuple(left_out)
         self._blocks = tuple(blocks)
         self._training = tuple(block.take(X) for block in blocks)
         self._learnt: list[Learnt | None] = [None] * len(items)
@@ -85,6 +93,10 @@ class FittedBank(FittedKernels):
     def blocks(self) -> tuple[Block | PairwiseBlock, ...]:
         """The blocks of columns that the kernels look at."""
         return self._blocks
+
+    @property
+    def columns(self) -> ColumnTable:
+        return column_table(self._blocks, getattr(self, "_left_out", ()))
 
     @property
     def block_of_kernel(self) -> tuple[int, ...]:
@@ -250,7 +262,7 @@ class FittedBank(FittedKernels):
 
     def rows(self, X: Any, block: int) -> Any:
         """Return the rows of a block for new samples."""
-        rows = self._blocks[block].take(X)
+        rows = self._blocks[block].take(X, self._training[block])
         if is_sparse(self._training[block]):
             return type(self._training[block])(rows)
         return rows.toarray() if is_sparse(rows) else rows

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices
+from kernelweave.views.column_types import ColumnType, column_types
+from kernelweave.views.column_values import empty_cells, number_matrix, numeric_dtypes
+from kernelweave.views.encoders import Encoder, Transformed, encode_together
 from kernelweave.views.tables import (
     Table,
     as_floats,
@@ -16,9 +19,11 @@ from kernelweave.views.tables import (
     column_names,
     is_sparse,
     near_matches,
+    require_finite,
     resolve_columns,
     stack,
     take_columns,
+    take_rows,
 )
 from kernelweave.views.views import Views
 
@@ -49,7 +54,12 @@ class Layout:
         self.n_samples = int(next(iter(self.tables.values())).shape[0])
         self._declared = self._resolve(declared)
         self._named: dict[str | None, tuple[str, ...] | None] = {}
-        self._found: dict[tuple[str | None, int | None, bool], Block | PairwiseBlock] = {}
+        self._found: dict[tuple[object, ...], Block | PairwiseBlock] = {}
+        self._encoded: dict[tuple[object, ...], Columns] = {}
+        self._empty: dict[str | None, AnyArray | None] = {}
+        self._numeric: dict[str | None, AnyArray] = {}
+        # Columns that no kernel looks at, because they can teach nothing.
+        self.left_out: list[LeftOut] = []
 
     def _resolve(self, declared: Any) -> dict[str, Indices]:
         if declared is None:
@@ -69,6 +79,12 @@ class Layout:
         """The views a rule runs over; one nameless view for a table without declared ones."""
         return tuple(self._declared) or tuple(self.tables)
 
+    def require_views(self, names: Mapping[str, Any]) -> None:
+        """Raise ValueError unless all names are those of views."""
+        for name in names:
+            if name not in self.tables and name not in self._declared:
+                raise ValueError(f"transform= names the view {name!r}, which is not there; {self._advice(name)}")
+
     def single_columns(self) -> list[tuple[str | None, int]]:
         """Return every column as a pair (view, position)."""
         return [(view, j) for view, table in self.tables.items() for j in range(table.shape[1])]
@@ -77,7 +93,8 @@ class Layout:
         """Return the block an entry asks for."""
         if entry.columns is not None and type(entry.columns) is not int:
             return self._find(entry)
-        key = entry.view, entry.columns, entry.kernel.pairwise  # a rule asks for the same few many times
+        # A rule asks for the same few many times.
+        key = entry.view, entry.columns, entry.kernel.pairwise, id(entry.transform), reads_objects(entry)
         if key not in self._found:
             self._found[key] = self._find(entry)
         return self._found[key]
@@ -86,17 +103,80 @@ class Layout:
         if entry.kernel.pairwise:
             return self._pairwise(entry)
         if entry.view is None and entry.columns is None:
-            return Block(WHOLE, tuple(self._columns(view, None) for view in self.tables))
+            whole = len(self.tables) == 1  # else a sample may lack some of the block
+            return Block(WHOLE, tuple(self._part(entry, view, whole=whole) for view in self.tables))
         if entry.view is None and None not in self.tables:
             raise ValueError(
                 f"An entry selects the columns {entry.columns!r} without saying of which view; "
                 f"give view= one of {self._known()}."
             )
-        part = self._columns(entry.view, entry.columns)
-        return Block(self._label(entry, part), (part,))
+        part = self._part(entry, entry.view)
+        return Block(self.label(entry.view, None if entry.columns is None else part.positions), (part,))
 
-    def _columns(self, view: str | None, selection: Any) -> Columns:
-        what = "X" if view is None else f"view {view!r}"
+    def _part(self, entry: Entry, view: str | None, *, whole: bool = True) -> Columns:
+        """Return the columns of an entry in one view, with what turns them into numbers."""
+        raw = self.columns(view, entry.columns)
+        transform = entry.transform
+        if isinstance(transform, Mapping):
+            transform = transform.get(view)
+        plain = self.is_plain(raw) and (whole or self.empty(raw) is None)
+        if transform is None and (plain or reads_objects(entry)):
+            return raw
+        key = raw.view, raw.positions, id(transform)
+        if key not in self._encoded:
+            self._encoded[key] = self._filled(raw) if transform is None else self.transformed(raw, transform)
+        return self._encoded[key]
+
+    def _filled(self, raw: Columns) -> Columns:
+        """Return columns whose numbers stay as they are, gaps filled, and whose words are encoded."""
+        table, what = self.rows_with(raw)
+        if not table.shape[0]:
+            return raw  # nobody has this view, as is said elsewhere
+        types = column_types(table, what)
+        return raw.encoded(encode_together(table, types, what, plain=True), types)
+
+    def transformed(self, raw: Columns, transformer: Any) -> Columns:
+        """Return columns as a transformer makes them, which is fitted to the samples that have the view."""
+        table, what = self.rows_with(raw)
+        if not table.shape[0]:
+            return raw
+        return raw.encoded(Transformed.learn(transformer, table, what), column_types(table, what))
+
+    def is_plain(self, raw: Columns) -> bool:
+        """Tell whether columns hold numbers which no sample lacks in part."""
+        table = self.tables[raw.view]
+        if is_sparse(table):
+            return True
+        places = list(raw.positions)
+        if raw.view not in self._numeric:
+            self._numeric[raw.view] = np.array(numeric_dtypes(table), dtype=bool)
+        if not self._numeric[raw.view][places].all():
+            return False
+        empty = self.empty(raw)
+        return empty is None or not (empty.any(axis=1) & ~empty.all(axis=1)).any()
+
+    def empty(self, raw: Columns) -> AnyArray | None:
+        """Return which cells of some columns are empty, None where none of the whole table is."""
+        if raw.view not in self._empty:
+            table, what = self.tables[raw.view], self._called(raw.view)
+            cells = None if is_sparse(table) else empty_cells(table, np.arange(table.shape[1]), what)
+            self._empty[raw.view] = cells if cells is not None and cells.any() else None
+        cells = self._empty[raw.view]
+        return None if cells is None else cells[:, list(raw.positions)]
+
+    def rows_with(self, raw: Columns) -> tuple[Table, str]:
+        """Return some columns of the samples that have a value in any of them, and how to call them."""
+        table, empty = take_columns(self.tables[raw.view], np.array(raw.positions, dtype=np.intp)), self.empty(raw)
+        if empty is not None and (absent := empty.all(axis=1)).any():
+            table = take_rows(table, np.flatnonzero(~absent))
+        return table, self._called(raw.view)
+
+    def _called(self, view: str | None) -> str:
+        return "X" if view is None else f"view {view!r}"
+
+    def columns(self, view: str | None, selection: Any = None) -> Columns:
+        """Return columns of a view as they are in its table."""
+        what = self._called(view)
         if view in self.tables:
             source, table = view, self.tables[view]
             chosen = resolve_columns(selection, table, what)
@@ -119,13 +199,14 @@ class Layout:
             raise ValueError(f"{entry.kernel.label} needs the name of a view; {self._advice(name)}")
         return PairwiseBlock(entry.view or WHOLE, entry.view, self.n_samples, self.origin)
 
-    def _label(self, entry: Entry, part: Columns) -> str:
-        if entry.columns is None:
-            return entry.view or WHOLE
-        names = self._names(part.view)
-        chosen = [names[position] if names else f"x{position}" for position in part.positions]
+    def label(self, view: str | None, positions: tuple[int, ...] | None) -> str:
+        """Return how to call some columns of a view, or all of it."""
+        if positions is None:
+            return view or WHOLE
+        names = self._names(view if view in self.tables else None)
+        chosen = [names[position] if names else f"x{position}" for position in positions]
         text = "+".join(chosen) if len(chosen) <= 3 else f"{chosen[0]}..{chosen[-1]}"
-        return text if entry.view is None else f"{entry.view}.{text}"
+        return text if view is None else f"{view}.{text}"
 
     def _names(self, view: str | None) -> tuple[str, ...] | None:
         """Return the names of a table's columns, found once: there may be thousands, and as many kernels."""
@@ -143,25 +224,73 @@ class Layout:
         return f"the views are {near_matches(view, names)}."
 
 
+def reads_objects(entry: Entry) -> bool:
+    """Tell whether a kernel looks at the cells themselves."""
+    return bool(getattr(entry.kernel, "reads_objects", False))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column that no kernel looks at, because of what it is: constant, an identifier."""
+
+    view: str | None
+    name: str | int
+    type: str
+    filled: int
+    note: str
+
+
 @dataclass(frozen=True)
 class Columns:
-    """Some columns of one table: of a view, or of X itself when ``view`` is None."""
+    """Some columns of one table: of a view, or of X itself when ``view`` is None.
+
+    ``encoder`` turns them into numbers, None for numbers as they are; ``types`` names what they hold, None for
+    numbers. A sample lacks the view if all columns of ``scope`` are empty, None for those of the part itself.
+    """
 
     view: str | None
     positions: tuple[int, ...]
     n_columns: int
     table_names: tuple[str, ...] | None
+    encoder: Encoder | None = field(default=None, repr=False)
+    types: tuple[str, ...] | None = None
+    scope: tuple[int, ...] | None = None
 
-    def take(self, X: Any, *, finite: bool = True) -> Any:
-        """Return the columns as float64 after checking that ``X`` still has them."""
+    def encoded(
+        self, encoder: Encoder, types: tuple[ColumnType, ...], scope: tuple[int, ...] | None = None
+    ) -> Columns:
+        """Return the columns with what turns them into numbers."""
+        return replace(self, encoder=encoder, types=tuple(kind.name for kind in types), scope=scope)
+
+    @property
+    def names(self) -> list[str | int]:
+        """The columns by name, or by position where they have none."""
+        names = self.table_names
+        return [position if names is None else names[position] for position in self.positions]
+
+    def take(self, X: Any, *, gaps: bool = False) -> Any:
+        """Return the columns as float64 after checking that ``X`` still has them, NaN for gaps if asked for."""
         table, what = source(X, self.view)
-        return as_floats(take_columns(table, self._find(table, what)), what, finite=finite)
+        part = take_columns(table, self._find(self.positions, table, what))
+        if self.encoder is not None:
+            return self.encoder.transform(part, what)
+        values = number_matrix(part, what)
+        require_finite(values, part, what, gaps=gaps)
+        return values if is_sparse(values) else np.ascontiguousarray(values)
 
-    def _find(self, table: Table, what: str) -> Indices:
-        positions = np.array(self.positions, dtype=np.intp)
+    def absent(self, X: Any) -> AnyArray:
+        """Return which rows of X have none of the columns."""
+        table, what = source(X, self.view)
+        positions = self.positions if self.scope is None else self.scope
+        if is_sparse(table):
+            return np.zeros(table.shape[0], dtype=bool)
+        return np.asarray(empty_cells(table, self._find(positions, table, what), what).all(axis=1))
+
+    def _find(self, wanted: tuple[int, ...], table: Table, what: str) -> Indices:
+        positions = np.array(wanted, dtype=np.intp)
         names = column_names(table)
         if names is not None and self.table_names is not None and names != self.table_names:
-            return np.array([self._find_name(p, names, what) for p in self.positions], dtype=np.intp)
+            return np.array([self._find_name(p, names, what) for p in wanted], dtype=np.intp)
         if table.shape[1] != self.n_columns:
             raise ValueError(
                 f"{what} has {table.shape[1]} features, but the bank was fitted with {self.n_columns}; "
@@ -190,25 +319,48 @@ class Block:
     @property
     def key(self) -> object:
         """Equal for blocks that need to be held only once."""
-        return self.label, tuple((part.view, part.positions) for part in self.parts)
+        return self.label, tuple((part.view, part.positions, id(part.encoder)) for part in self.parts)
 
-    def take(self, X: Any) -> Any:
-        """Return the block of ``X`` as float64, dense or CSR."""
-        return stack([part.take(X) for part in self.parts])
+    def take(self, X: Any, training: Any = None) -> Any:
+        """Return the block of ``X`` as float64, dense or CSR.
+
+        With the rows of the block in training, single empty cells are filled by their medians.
+        """
+        values = stack([part.take(X, gaps=training is not None) for part in self.parts])
+        if training is None or is_sparse(values) or not (gone := np.isnan(values)).any():
+            return values
+        self._require(~gone.all(axis=1))
+        broken = np.flatnonzero(gone.any(axis=0))
+        known = training[:, broken]
+        fill = np.median(known.toarray() if is_sparse(known) else known, axis=0)
+        values[:, broken] = np.where(gone[:, broken], fill, values[:, broken])
+        return values
+
+    def require_present(self, X: Any) -> None:
+        """Raise ValueError where a row of X has nothing of what the block encodes."""
+        if all(part.encoder is None for part in self.parts):
+            return  # numbers are checked as they are read
+        self._require(~self.absent(X))
+
+    def _require(self, present: AnyArray) -> None:
+        if not present.all():
+            raise ValueError(
+                f"Row {int(np.argmin(present))} of X lacks view {self.label!r}: all of its cells are empty (NaN); "
+                "use an estimator that accepts missing views, such as MKLClassifier, or leave the row out."
+            )
 
     @property
-    def columns(self) -> list[str | int]:
-        """The columns of the block by name, or by position where they have none."""
-        return [
-            p if part.table_names is None else part.table_names[p]
-            for part in self.parts
-            for p in part.positions
-        ]
+    def presence_key(self) -> object:
+        """Equal for blocks that the same samples lack."""
+        return tuple((part.view, part.positions if part.scope is None else part.scope) for part in self.parts)
 
-    def missing(self, X: Any) -> AnyArray:
-        """Return which values of the block are NaN, one row per sample; none of a sparse block."""
-        values = stack([part.take(X, finite=False) for part in self.parts])
-        return np.zeros((values.shape[0], 1), dtype=bool) if is_sparse(values) else np.isnan(values)
+    def absent(self, X: Any) -> AnyArray:
+        """Return which rows of X lack the block: all of its cells are empty."""
+        return np.logical_and.reduce([part.absent(X) for part in self.parts])
+
+    def of_rows(self, X: Any) -> Block:  # noqa: ARG002 - see PairwiseBlock
+        """Return the block for a fit to rows X of the samples it was resolved for."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -230,19 +382,27 @@ class PairwiseBlock:
         return "pairwise", self.label, self.view
 
     @property
-    def columns(self) -> list[str | int]:
-        """What `missing` has columns for: the block as a whole."""
-        return [self.label]
+    def presence_key(self) -> object:
+        """Equal for blocks that the same samples lack."""
+        return "pairwise", self.view
 
-    def missing(self, X: Any) -> AnyArray:
-        """Return which samples have no values at all, as one column."""
+    def require_present(self, X: Any) -> None:
+        """Values are checked as they are read."""
+
+    def absent(self, X: Any) -> AnyArray:
+        """Return which samples have no values at all."""
         table, what = source(X, self.view)
         values = as_floats(table, what, finite=False)
         if is_sparse(values):
-            return np.zeros((values.shape[0], 1), dtype=bool)
-        return np.asarray(np.isnan(values).all(axis=1))[:, None]
+            return np.zeros(values.shape[0], dtype=bool)
+        return np.asarray(np.isnan(values).all(axis=1))
 
-    def take(self, X: Any) -> Any:
+    def of_rows(self, X: Any) -> PairwiseBlock:
+        """Return the block for a fit to rows X of the samples it was resolved for."""
+        rows = source(X, self.view)[0].shape[0]
+        return replace(self, n_train=int(rows), reference=X.origin if isinstance(X, Views) else None)
+
+    def take(self, X: Any, training: Any = None) -> Any:  # noqa: ARG002 - its gaps cannot be filled
         """Return the block of ``X`` against the training samples."""
         table, what = source(X, self.view)
         values = as_floats(table, what, finite=False)

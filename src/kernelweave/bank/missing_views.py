@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.bank.column_table import ColumnTable
 from kernelweave.bank.fitted import FittedBank
 from kernelweave.bank.layout import Block, Layout, PairwiseBlock
 from kernelweave.bank.precomputed import FittedPrecomputed, PrecomputedBank, as_matrices
@@ -101,6 +102,15 @@ class KernelsWithMissingViews(FittedKernels):
         """The kernels themselves, where no training sample lacks any."""
         first = self.groups[0]
         return first.fitted if len(self.groups) == 1 and first.places.size == self.n_samples else None
+
+    @property
+    def columns(self) -> ColumnTable:
+        """What was done with every column, and how many samples lack it."""
+        found = []
+        for group in self.groups:
+            lacking = self.n_samples - group.places.size
+            found += [replace(one, lacking=lacking) for one in group.fitted.columns]
+        return ColumnTable(found)
 
     @property
     def has_missing(self) -> bool:
@@ -303,8 +313,7 @@ class BlockReader:
     used: tuple[int, ...]
 
     def available_in(self, X: Any) -> AnyArray:
-        found = [presence(block, X) for block in self.blocks]
-        return np.column_stack([found[block] for block in self.used])
+        return ~absences(self.blocks, X)[:, list(self.used)]
 
     def take(self, X: Any, rows: Indices) -> Any:
         return X if rows.size == X.shape[0] else _safe_indexing(X, rows)
@@ -335,27 +344,13 @@ class MatrixReader:
         return [given[m][np.ix_(rows, self.places)] for m in self.kernels]
 
 
-def presence(block: Block | PairwiseBlock, X: Any) -> AnyArray:
-    """Return which rows of X have this block; a row that has it in part is an error."""
-    missing = block.missing(X)
-    absent = missing.all(axis=1)
-    broken = np.flatnonzero(missing.any(axis=1) & ~absent)
-    if broken.size:
-        column = block.columns[int(np.argmax(missing[broken[0]]))]
-        raise ValueError(
-            f"Column {column!r} of view {block.label!r} contains NaN in row {broken[0]}, others do not: a "
-            "view is missing as a whole or not at all; impute such values first, or set all of them to NaN."
-        )
-    return np.asarray(~absent)
-
-
 def _fit_blocks(bank: Bank, X: Any) -> FittedBank | KernelsWithMissingViews:
-    items, blocks = bank.resolve(Layout(X, bank.declared_views()))
-    present = [presence(block, X) for block in blocks]
-    found = np.column_stack([present[item.block] for item in items])
+    layout = Layout(X, bank.declared_views())
+    items, blocks = bank.resolve(layout)
+    found = ~absences(blocks, X)[:, [item.block for item in items]]
     if found.all():
         _require_two(np.arange(found.shape[0]), repr(items[0].name))
-        return FittedBank(items, blocks, X)
+        return FittedBank(items, blocks, X, layout.left_out)
     require_a_view(found)
     names = tuple(item.name for item in items)
     labels = tuple(blocks[item.block].label for item in items)
@@ -364,16 +359,21 @@ def _fit_blocks(bank: Bank, X: Any) -> FittedBank | KernelsWithMissingViews:
         places = np.flatnonzero(here)
         _require_two(places, repr(names[members[0]]))
         rows = X if here.all() else _safe_indexing(X, places)
-        own_items, own_blocks = (
-            bank.resolve(Layout(rows, bank.declared_views())) if rows is not X else (items, blocks)
-        )
-        used = sorted({own_items[m].block for m in members})
-        own = [replace(own_items[m], block=used.index(own_items[m].block)) for m in members]
-        reader = BlockReader(tuple(own_blocks[b] for b in used), tuple(item.block for item in own))
-        groups.append(
-            ViewGroup(members, places, FittedBank(own, [own_blocks[b] for b in used], rows), reader)
-        )
+        used = sorted({items[m].block for m in members})
+        own = [replace(items[m], block=used.index(items[m].block)) for m in members]
+        own_blocks = [blocks[b] if rows is X else blocks[b].of_rows(rows) for b in used]
+        reader = BlockReader(tuple(own_blocks), tuple(item.block for item in own))
+        groups.append(ViewGroup(members, places, FittedBank(own, own_blocks, rows, layout.left_out), reader))
     return KernelsWithMissingViews(names, labels, int(found.shape[0]), tuple(groups))
+
+
+def absences(blocks: Sequence[Block | PairwiseBlock], X: Any) -> AnyArray:
+    """Return which rows of X lack which blocks; what says so for several blocks is read once."""
+    known: dict[object, AnyArray] = {}
+    for block in blocks:
+        if block.presence_key not in known:
+            known[block.presence_key] = block.absent(X)
+    return np.column_stack([known[block.presence_key] for block in blocks])
 
 
 def _fit_matrices(bank: PrecomputedBank, X: Any) -> Any:

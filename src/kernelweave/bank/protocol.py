@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.bank.column_table import ColumnTable
 from kernelweave.gram import KernelSource
 
 # Rows are taken in slices, so that one kernel's block of new rows stays near 64 MB.
@@ -30,6 +31,11 @@ class FittedKernels(ABC):
     def __len__(self) -> int:
         """Return the number of kernels."""
         return len(self.names)
+
+    @property
+    def columns(self) -> ColumnTable:
+        """What was done with every column; empty for kernels that were given."""
+        return ColumnTable()
 
     # -- training samples
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import Indices, Matrix, Vector
+from kernelweave.bank.column_table import ColumnTable
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.gram import KernelSource
 from kernelweave.kernels import Scaling
@@ -57,6 +58,10 @@ class RescaledKernels(FittedKernels):
     @property
     def n_samples(self) -> int:  # type: ignore[override]
         return self.fitted.n_samples
+
+    @property
+    def columns(self) -> ColumnTable:
+        return self.fitted.columns
 
     def sources(self) -> list[KernelSource]:
         found = []

@@ -25,6 +25,8 @@ class Entry(Part):
     columns : columns of that view, as names, positions, slice, mask or callable; None is all of them.
     scaling : scaling of its Gram matrix, or a tuple of them; None takes the bank's.
     name : text to report; None makes one of the view and the kernel, such as ``rna·gaussian(width=0.5)``.
+    transform : transformer of scikit-learn for the columns, fitted to the training samples; None takes the
+        bank's.
 
     Notes
     -----
@@ -43,6 +45,7 @@ class Entry(Part):
     columns: Any = None
     scaling: Scaling | Sequence[Scaling] | None = None
     name: str | None = None
+    transform: Any = None
 
 
 def as_entry(item: Any) -> Entry:
@@ -90,6 +93,8 @@ class Bank(Part, ABC):
     """A list of kernels, written down without data and resolved against columns or views at fit."""
 
     scaling: Scaling | Sequence[Scaling] | None
+    # A transformer of scikit-learn for the columns of every view, or a dict of view to transformer.
+    transform: Any = None
 
     @abstractmethod
     def plan(self, layout: Layout) -> list[Entry]:
@@ -101,14 +106,34 @@ class Bank(Part, ABC):
 
     def fit(self, X: Any) -> FittedBank:
         """Resolve the bank against the training samples ``X``: a table, or a ``Views``."""
-        return FittedBank(*self.resolve(Layout(X, self.declared_views())), X)
+        layout = Layout(X, self.declared_views())
+        items, blocks = self.resolve(layout)
+        for block in blocks:
+            block.require_present(X)
+        return FittedBank(items, blocks, X, layout.left_out)
+
+    def placed(self, layout: Layout) -> list[tuple[Entry, Block | PairwiseBlock]]:
+        """Return the entries, each with the block it looks at."""
+        entries = [self._with_transform(entry, layout) for entry in self.plan(layout)]
+        return [(entry, layout.block(entry)) for entry in entries]
+
+    def _with_transform(self, entry: Entry, layout: Layout) -> Entry:
+        """Return an entry that has none of its own with the bank's transformer."""
+        if self.transform is None or entry.transform is not None or entry.kernel.pairwise:
+            return entry
+        if isinstance(self.transform, Mapping):
+            layout.require_views(self.transform)
+            if entry.view is not None:
+                return replace(entry, transform=self.transform.get(entry.view))
+        return replace(entry, transform=self.transform)
 
     def resolve(self, layout: Layout) -> tuple[list[Item], list[Block | PairwiseBlock]]:
         """Return the kernels for data of this layout, and the blocks they look at."""
-        entries = self.plan(layout)
-        if not entries:
+        placed = self.placed(layout)
+        if not placed:
             raise ValueError(f"{self!r} has no kernels; give it at least one.")
-        blocks, positions = _distinct([layout.block(entry) for entry in entries])
+        entries = [entry for entry, _ in placed]
+        blocks, positions = _distinct([block for _, block in placed])
         names = unique(
             entry.name or f"{blocks[position].label}·{_label(entry)}"
             for entry, position in zip(entries, positions, strict=True)

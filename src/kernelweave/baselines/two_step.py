@@ -26,7 +26,7 @@ from kernelweave.solvers import Solver, WarmStart, solver_with_defaults
 class BaselineClassifier(MKLClassifier):
     """A classifier with fewer parameters than `MKLClassifier`, whose weights are not learnt with it."""
 
-    defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances, "learner": Hinge}
+    defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.default, "learner": Hinge}
     dtype = "auto"
 
     bank: Any = None

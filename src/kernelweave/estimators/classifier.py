@@ -36,7 +36,7 @@ class MKLClassifier(KernelClassifier, FeatureModel):
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        The kernels; None is `KernelBank.distances()`. "precomputed": X is a list of M matrices
+        The kernels; None is `KernelBank.default()`. "precomputed": X is a list of M matrices
         (rows, n_train), or one array (rows, n_train, M) that scikit-learn can split.
     learner : Hinge, NuHinge, SquaredHinge, Fisher or None, default=None
         The loss for fixed weights; None is ``Hinge(C=1.0)``.
@@ -107,7 +107,7 @@ class MKLClassifier(KernelClassifier, FeatureModel):
     multiclass_choices: ClassVar[tuple[str, ...]] = ("per_class", "shared")
     accepts_missing_views: ClassVar[bool] = True
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
-        "bank": KernelBank.distances,
+        "bank": KernelBank.default,
         "learner": Hinge,
         "geometry": Simplex,
         "solver": Newton,

@@ -32,7 +32,7 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        The kernels, as for `MKLClassifier`; None is `KernelBank.distances()`, scaled to unit trace.
+        The kernels, as for `MKLClassifier`; None is `KernelBank.default()`, scaled to unit trace.
     p : float, default=2.0
         Norm of the weights, 1 ≤ p ≤ inf: 1 selects kernels, 2 keeps all, inf is their plain sum.
     reg : float, default=1e-4
@@ -90,7 +90,7 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
     path_params: ClassVar[tuple[str, ...]] = ("p", "reg")
     accepts_missing_views: ClassVar[bool] = False  # its threshold and shrinkage look at all samples
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
-        "bank": partial(KernelBank.distances, scaling=UnitTrace()),
+        "bank": partial(KernelBank.default, scaling=UnitTrace()),
         "solver": Newton,
     }
 

@@ -64,7 +64,7 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
     learns_from: ClassVar[str] = "none"
     path_params: ClassVar[tuple[str, ...]] = ("geometry__", "nu")
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
-        "bank": KernelBank.distances,
+        "bank": KernelBank.default,
         "geometry": LpBall,
         "solver": Newton,
     }

@@ -26,7 +26,7 @@ class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        The kernels; None is `KernelBank.distances()`. "precomputed": X is a list of M matrices
+        The kernels; None is `KernelBank.default()`. "precomputed": X is a list of M matrices
         (rows, n_train), or one array (rows, n_train, M) that scikit-learn can split.
     learner : Square, EpsilonInsensitive or None, default=None
         The loss for fixed weights; None is ``Square(C=1.0)``, kernel ridge regression.
@@ -68,7 +68,7 @@ class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
     learner_example: ClassVar[str] = "Square(C=1.0)"
     learns_from: ClassVar[str] = "real"
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
-        "bank": KernelBank.distances,
+        "bank": KernelBank.default,
         "learner": Square,
         "geometry": Simplex,
         "solver": Newton,

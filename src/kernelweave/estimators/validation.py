@@ -42,7 +42,7 @@ class FitsKernels(Protocol):
 def as_bank(bank: Any) -> FitsKernels:
     """Return the bank a parameter stands for: None is the default bank, a string is 'precomputed'."""
     if bank is None:
-        return KernelBank.distances()
+        return KernelBank.default()
     if isinstance(bank, str):
         if bank != PRECOMPUTED:
             raise ValueError(f"bank must be a KernelBank or 'precomputed'; got the string {bank!r}.")
@@ -69,6 +69,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
             shape = np.shape(X[0] if isinstance(X, list | tuple) and X else X)
             estimator.n_features_in_ = shape[1] if len(shape) >= 2 else 0
         return X
+    X = as_samples(X)
     if isinstance(X, Views):
         if reset:
             estimator.n_features_in_ = X.shape[1]
@@ -76,10 +77,52 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     if hasattr(X, "columns"):  # pandas and polars frames keep their columns until the bank picks some
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
+    if holds_words(X):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return np.asarray(X)
     finite: Any = "allow-nan" if getattr(estimator, "accepts_missing_views", False) else True
     return validate_data(
         estimator, X, reset=reset, dtype=np.float64, accept_sparse="csr", ensure_all_finite=finite
     )
+
+
+def as_samples(X: Any) -> Any:
+    """Return samples as estimators take them: a dict or a list of tables becomes ``Views``."""
+    if isinstance(X, Mapping):
+        return Views(X)
+    if isinstance(X, list | tuple) and X and all(_is_table(table) for table in X):
+        return Views({f"view{number}": table for number, table in enumerate(X)})
+    return X
+
+
+def _is_table(data: Any) -> bool:
+    """Tell whether an object is a table by itself, and not a row of one."""
+    return hasattr(data, "shape") and len(data.shape) == 2
+
+
+def holds_words(X: Any) -> bool:
+    """Tell whether an array, or lists, hold something that is no number: words, dates, sets."""
+    if hasattr(X, "dtype"):
+        values = np.asarray(X) if getattr(X, "ndim", 0) == 2 and X.dtype.kind in "OUSMm" else None
+    else:
+        values = _of_lists(X)
+    if values is None or values.ndim != 2 or values.dtype.kind not in "OUSMm":
+        return False
+    if values.dtype.kind != "O":
+        return True
+    return any(not isinstance(cell, Real | None) for cell in values.ravel().tolist())
+
+
+def _of_lists(X: Any) -> AnyArray | None:
+    """Return lists of rows as an array, None where they are no table."""
+    if not isinstance(X, list | tuple) or not X or not isinstance(X[0], list | tuple):
+        return None
+    try:
+        if all(isinstance(cell, Real) for row in X for cell in row):
+            return None
+        return np.array([[*row] for row in X], dtype=object)
+    except (TypeError, ValueError):
+        return None
 
 
 def as_one_array(X: Any) -> Any:

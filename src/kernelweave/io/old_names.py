@@ -85,6 +85,12 @@ MODULES = {
     "solvers.result": "solvers.problem",
 }
 CLASSES = {
+    "bank.builders.DistancesBank": "bank.rule_banks.DistancesBank",
+    "bank.builders.PerFeatureBank": "bank.rule_banks.PerFeatureBank",
+    "bank.builders.PerViewBank": "bank.rule_banks.PerViewBank",
+    "bank.rules.DistancesBank": "bank.rule_banks.DistancesBank",
+    "bank.rules.PerFeatureBank": "bank.rule_banks.PerFeatureBank",
+    "bank.rules.PerViewBank": "bank.rule_banks.PerViewBank",
     "bank.features.NystroemFeatures": "bank.features.LandmarkFeatures",
     "bank.centred.CentredKernels": "bank.scaled.RescaledKernels",
     "bank.gaps.GappedKernels": "bank.missing_views.KernelsWithMissingViews",

@@ -68,7 +68,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        The kernels; None is `KernelBank.distances()`. The paper wants k(x, x) ≤ 1, see `UnitDiagonal`.
+        The kernels; None is `KernelBank.default()`. The paper wants k(x, x) ≤ 1, see `UnitDiagonal`.
     C : float, default=1.0
         Price of a margin violation, λ = 1/(CN).
     p : float in (1, 2], default=1.5
@@ -121,7 +121,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     """
 
     path_params: ClassVar[tuple[str, ...]] = ()
-    defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances, "solver": DualAscent}
+    defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.default, "solver": DualAscent}
 
     def __init__(
         self,

@@ -96,7 +96,7 @@ def as_floats(table: Table, what: str, *, finite: bool = True) -> Any:
     else:
         values = _array_as_floats(table, what)
     if finite:
-        _require_finite(values, table, what)
+        require_finite(values, table, what)
     return values if is_sparse(values) else np.ascontiguousarray(values)
 
 
@@ -151,8 +151,10 @@ def _objects_as_floats(table: Table, position: int, what: str) -> Any:
         ) from None
 
 
-def _require_finite(values: Any, table: Table, what: str) -> None:
-    finite = np.isfinite(values.data if is_sparse(values) else values)
+def require_finite(values: Any, table: Table, what: str, *, gaps: bool = False) -> None:
+    """Raise ValueError where numbers read from a table are infinite, or NaN unless gaps are allowed."""
+    numbers = values.data if is_sparse(values) else values
+    finite = ~np.isinf(numbers) if gaps and not is_sparse(values) else np.isfinite(numbers)
     if finite.all():
         return
     if is_sparse(values):

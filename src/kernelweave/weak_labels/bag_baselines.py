@@ -128,7 +128,7 @@ class BagBaseline(BagClassifier):
     Parameters
     ----------
     bank : KernelBank or None, default=None
-        Kernels of the instances, scaled as in `MultiInstanceMKLClassifier`; None is `KernelBank.distances()`.
+        Kernels of the instances, scaled as in `MultiInstanceMKLClassifier`; None is `KernelBank.default()`.
     C : float, default=1.0
         Price of a margin violation.
     geometry : geometry or None, default=None
@@ -139,7 +139,7 @@ class BagBaseline(BagClassifier):
         `MultiInstanceMKLClassifier`
     """
 
-    defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances, "geometry": LpBall}
+    defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.default, "geometry": LpBall}
 
     geometry: Any = None
     max_rounds: int = 20

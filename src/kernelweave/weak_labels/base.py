@@ -25,7 +25,7 @@ from kernelweave.weak_labels.oracle import MultiStart
 class WeakLabelEstimator(KernelEstimator):
     """An estimator over points (samples or instances) of which some have no label of their own."""
 
-    defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.distances}
+    defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.default}
 
     bank: Any = None
     _: KW_ONLY

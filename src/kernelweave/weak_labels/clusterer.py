@@ -32,7 +32,7 @@ class MKLClusterer(ClusterMixin, WeakLabelEstimator):  # type: ignore[misc]
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        The kernels; None is `KernelBank.distances()`. They are centred, then scaled to mean diagonal one.
+        The kernels; None is `KernelBank.default()`. They are centred, then scaled to mean diagonal one.
     balance : float or pair of floats, default=(0.3, 0.7)
         Share of the samples in cluster 1, or an interval for it; each cluster has one sample at least.
     C : float, default=0.1

@@ -307,7 +307,7 @@ class MultiInstanceMKLClassifier(BagClassifier):
     Parameters
     ----------
     bank : KernelBank or None, default=None
-        Kernels of the instances; None is `KernelBank.distances()`. Whatever the bank's scaling, each is
+        Kernels of the instances; None is `KernelBank.default()`. Whatever the bank's scaling, each is
         scaled to mean diagonal one on the training instances, after centring where they are centred.
     ambiguity : {"input", "output"}, default="input"
         Key instances per bag, or labels per instance.

@@ -87,7 +87,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type:
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        The kernels, as in `MKLClassifier`; None is `KernelBank.distances()`. Whatever the bank's scaling,
+        The kernels, as in `MKLClassifier`; None is `KernelBank.default()`. Whatever the bank's scaling,
         each is scaled to mean diagonal one on the training samples, after centring where they are centred.
     C, C_unlabeled : float, default=100.0 and 0.1
         Prices of a squared margin violation of labelled and of unlabelled samples.

@@ -1,0 +1,224 @@
+"""Banks that follow the types of the columns: numbers, categories, dates, text and sets of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelweave.bank.layout import WHOLE, Block, Columns, Layout, LeftOut, PairwiseBlock
+from kernelweave.bank.rule_banks import SCALES, DistancesBank, distance_kernels
+from kernelweave.bank.spec import Bank, Entry
+from kernelweave.kernels import Gaussian, Kernel, Linear, Scaling, UnitMean
+from kernelweave.views.column_types import ColumnType, are_counts, column_types
+from kernelweave.views.encoders import GROUPS, Encoder, NumberEncoder, encoder_of, side_by_side
+from kernelweave.views.tables import is_sparse, near_matches, take_columns
+
+# Types whose columns are a block each.
+ALONE = ("text", "set")
+
+
+@dataclass
+class ByTypeBank(Bank):
+    r"""Kernels by the types of the columns, each encoded as its type asks; for tables as they are.
+
+    Numbers become z-scores (empty cells the median, beside an indicator of the gap), categories indicators whose
+    product is the share of columns that agree, ordered categories ranks, dates elapsed time, season and weekday,
+    text tf-idf, sets indicators, counts log1p x idf. All of it is learnt on the training samples.
+
+    Parameters
+    ----------
+    scales : multiples of gamma_0 of the kernels of `KernelBank.distances()`, for numbers and for all columns of a
+        view together. Columns of one other type get a linear and a Gaussian kernel.
+    views : dict of name to columns for a table; None takes the views of a ``Views``, or all columns as one.
+    transform : transformer of scikit-learn for all columns of every view, or a dict of view, or of column of a
+        table, to transformer; fitted to the training samples.
+    scaling : scaling of every Gram matrix, or a tuple of them; None is UnitMean of the linear kernels.
+
+    Notes
+    -----
+    Columns that are constant or number the rows are left out.
+    Differs from the paper: it is in none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = np.array([[1.5, "a"], [2.0, "b"], [None, "a"], [4.0, "b"]], dtype=object)
+    >>> fitted = ByTypeBank(scales=(1.0,)).fit(table)
+    >>> fitted.names[0], fitted.names[-1]
+    ('x·gaussian(scale=1)', 'x1·gaussian(scale=1)')
+
+    """
+
+    scales: Sequence[float] = SCALES
+    views: Mapping[str, Any] | None = None
+    transform: Any = None
+    scaling: Scaling | Sequence[Scaling] | None = None
+
+    def declared_views(self) -> Mapping[str, Any] | None:
+        return self.views
+
+    def plan(self, layout: Layout) -> list[Entry]:
+        return [entry for entry, _ in self.placed(layout)]
+
+    def placed(self, layout: Layout) -> list[tuple[Entry, Block | PairwiseBlock]]:
+        self._require_known(layout)
+        return [pair for view in layout.view_names for pair in self._of_view(view, layout)]
+
+    def _require_known(self, layout: Layout) -> None:
+        """Raise ValueError where transform= names neither a view nor a column of the table."""
+        if not isinstance(self.transform, Mapping):
+            return
+        table = layout.tables.get(None)
+        names = () if table is None else tuple(layout.columns(None).names)
+        for name in self.transform:
+            if name not in names:
+                layout.require_views({name: None})
+
+    def _of_view(self, view: str | None, layout: Layout) -> list[tuple[Entry, Block]]:
+        whole = layout.columns(view)
+        transform = self.transform.get(view) if isinstance(self.transform, Mapping) else self.transform
+        if transform is not None:
+            part = layout.transformed(whole, transform)
+            return self._entries(view, Block(view or WHOLE, (part,)), numbers=True)
+        groups = _Groups(view, whole, layout, self.transform if isinstance(self.transform, Mapping) else {})
+        blocks = groups.blocks()
+        if not blocks:
+            raise ValueError(
+                f"{'X' if view is None else f'View {view!r}'} has only columns that are constant or number the rows: "
+                f"{', '.join(repr(one.name) for one in layout.left_out[:5])}; leave it out, or give other columns."
+            )
+        if len(blocks) > 1 and (together := groups.together()) is not None:
+            blocks.insert(0, (together, True))
+        return [pair for block, numbers in blocks for pair in self._entries(view, block, numbers=numbers)]
+
+    def _entries(self, view: str | None, block: Block, *, numbers: bool) -> list[tuple[Entry, Block]]:
+        kernels: list[Kernel] = distance_kernels(self.scales) if numbers else [Linear(), Gaussian()]
+        own = UnitMean() if self.scaling is None else None
+        return [
+            (Entry(kernel, view=view, scaling=own if isinstance(kernel, Linear) else None), block)
+            for kernel in kernels
+        ]
+
+
+@dataclass
+class DefaultBank(DistancesBank):
+    r"""What ``bank=None`` means: ``KernelBank.distances()`` of plain numbers, else ``KernelBank.by_type()``.
+
+    Plain are tables of numbers without empty cells (a sample may lack a whole view), dense, or sparse of up to
+    1000 columns.
+
+    Parameters
+    ----------
+    scales, views, scaling : as in these.
+
+    Notes
+    -----
+    Differs from the paper: see these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> DefaultBank(scales=(1.0,)).fit(np.array([[1.0, np.nan], [2.0, 5.0], [4.0, 3.0]])).names[0]
+    'x·gaussian(scale=1)'
+
+    """
+
+    def placed(self, layout: Layout) -> list[tuple[Entry, Block | PairwiseBlock]]:
+        if all(layout.is_plain(layout.columns(view)) for view in layout.view_names):
+            return super().placed(layout)
+        return ByTypeBank(self.scales, self.views, self.transform, self.scaling).placed(layout)
+
+
+class _Groups:
+    """The columns of one view in groups by type, each with its encoder."""
+
+    def __init__(
+        self, view: str | None, whole: Columns, layout: Layout, transforms: Mapping[str, Any]
+    ) -> None:
+        self.view, self.whole, self.layout = view, whole, layout
+        self.table, self.what = layout.rows_with(whole)
+        self.types = column_types(self.table, self.what)
+        self.own = {k: transforms[n] for k, n in enumerate(whole.names) if n in transforms} if view not in transforms else {}
+        self.parts: list[tuple[str, list[int], Encoder | None]] = []
+        if not is_sparse(self.table):
+            self._leave_out()
+        self._group()
+
+    def _leave_out(self) -> None:
+        """Note the columns that can teach nothing: constant ones without gaps, identifiers."""
+        empty, types = self.layout.empty(self.whole), list(self.types)
+        here = slice(None) if empty is None else ~empty.all(axis=1)
+        for k, kind in enumerate(types):
+            if k in self.own or not kind.note:
+                continue
+            gaps = 0 if empty is None else int(empty[here, k].sum())
+            if kind.note == "constant" and 0 < gaps < self.table.shape[0]:
+                types[k] = ColumnType(kind.name, levels=kind.levels)  # the gaps themselves may tell something
+                continue
+            self.layout.left_out.append(LeftOut(self.whole.view, self.whole.names[k], kind.name, gaps, kind.note))
+        self.types = tuple(types)
+
+    def _group(self) -> None:
+        kept = [k for k, kind in enumerate(self.types) if not kind.note and k not in self.own]
+        if kept and are_counts(take_columns(self.table, np.array(kept))):
+            self._add("counts", kept)
+        elif is_sparse(self.table):
+            self.parts.append(("numbers", kept, None))
+        else:
+            for name in dict.fromkeys(GROUPS.values()):
+                members = [k for k in kept if GROUPS[self.types[k].name] == name]
+                for group in [[k] for k in members] if name in ALONE else [members] if members else []:
+                    self._add(name, group)
+
+    def _add(self, name: str, members: list[int]) -> None:
+        encoder = encoder_of(
+            name, take_columns(self.table, np.array(members)), [self.types[k] for k in members], self.what
+        )
+        if not isinstance(encoder, NumberEncoder) or encoder.standardiser.size:
+            self.parts.append((name, members, encoder))
+
+    def blocks(self) -> list[tuple[Block, bool]]:
+        """Return a block per group, and whether it holds numbers; columns with a transformer are one each."""
+        alone = len(self.parts) + len(self.own) == 1
+        found = [
+            (self._block(self._label(name, members, alone), members, encoder), name in ("numbers", "counts"))
+            for name, members, encoder in self.parts
+        ]
+        for k, transformer in self.own.items():
+            part = self.layout.transformed(self._columns([k]), transformer)
+            found.append((Block(self._label("", [k], alone), (part,)), False))
+        return found
+
+    def together(self) -> Block | None:
+        """Return one block of all groups, in which columns of all types count alike."""
+        parts = [(np.array(members), encoder) for _, members, encoder in self.parts if encoder is not None]
+        if len(parts) < 2:
+            return None
+        members = sorted(k for _, group, _ in self.parts for k in group)
+        place = {k: position for position, k in enumerate(members)}
+        filled = {k: f for _, group, one in self.parts for k, f in zip(group, one.filled, strict=True)}  # type: ignore[union-attr]
+        encoder = side_by_side(
+            [(np.array([place[int(k)] for k in group]), one) for group, one in parts],
+            tuple(filled[k] for k in members),
+        )
+        return self._block(self.view or WHOLE, members, encoder)
+
+    def _columns(self, members: list[int]) -> Columns:
+        return self.layout.columns(self.view, [int(k) for k in members])
+
+    def _block(self, label: str, members: list[int], encoder: Encoder | None) -> Block:
+        raw = self._columns(members)
+        if encoder is None:
+            return Block(label, (raw,))
+        types = tuple(self.types[k] for k in members)
+        return Block(label, (raw.encoded(encoder, types, self.whole.positions),))
+
+    def _label(self, name: str, members: list[int], alone: bool) -> str:
+        if alone:
+            return self.view or WHOLE
+        if len(members) <= 3:
+            return self.layout.label(self.view, self._columns(members).positions)
+        return f"{self.view or WHOLE} ({name})"

@@ -1,0 +1,571 @@
+"""Columns of a table as numbers for kernels: one encoder per type of column, learnt on training rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import OneHotEncoder, normalize
+from sklearn.utils import get_tags
+
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.views.column_types import ColumnType
+from kernelweave.views.column_values import (
+    EXACT,
+    SAID,
+    Column,
+    column_called,
+    empty_cells,
+    number_matrix,
+    numeric_dtypes,
+    read_column,
+)
+from kernelweave.views.tables import Table, as_floats, is_pandas, is_polars, is_sparse, stack, take_columns
+
+# Indicators of more values than this are held sparse.
+DENSE_VALUES = 100
+DAY = 86400.0
+YEAR = 365.2425 * DAY
+
+
+class Encoder(ABC):
+    """What turns some columns of a table into float64 or CSR columns; a value learnt on training rows.
+
+    ``filled`` counts the empty cells of every column among the training rows.
+    """
+
+    filled: tuple[int, ...]
+
+    @abstractmethod
+    def transform(self, table: Table, what: str) -> Any:
+        """Return the columns of a table as float64, dense or CSR."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """How the columns are encoded, in words."""
+
+    def words_of(self, position: int) -> str:  # noqa: ARG002 - most treat all columns alike
+        """Return how one of the columns is encoded."""
+        return self.words
+
+
+@dataclass(frozen=True)
+class Standardiser:
+    """Numbers with their gaps filled by medians; z-scores, and indicators of gaps, where asked for.
+
+    Each indicator stands for columns (``gaps``) that were empty in the same training rows.
+    """
+
+    fill: Vector = field(repr=False)
+    shift: Vector = field(repr=False)
+    factor: Vector = field(repr=False)
+    kept: Indices = field(repr=False)
+    gaps: tuple[Indices, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def learn(cls, V: Matrix, *, scaled: AnyArray | None = None, plain: bool = False) -> Standardiser:
+        """Return what is learnt from numbers, NaN where they are empty; ``scaled`` says which become z-scores."""
+        gone = np.isnan(V)
+        width = V.shape[1]
+        fill = np.zeros(width)
+        known = ~gone.all(axis=0)
+        broken = gone.any(axis=0) & known
+        if (~broken & known).any():
+            whole = np.flatnonzero(~broken & known)
+            fill[whole] = np.median(V[:, whole] if whole.size < width else V, axis=0)
+        for j in np.flatnonzero(broken):
+            fill[j] = np.median(V[~gone[:, j], j])
+        if plain:
+            return cls(fill, np.zeros(width), np.ones(width), np.arange(width))
+        V = np.where(gone, fill, V) if gone.any() else V
+        mean, deviation = V.mean(axis=0), V.std(axis=0)
+        constant = V.min(axis=0) == V.max(axis=0)
+        kept = np.flatnonzero(~constant)
+        shift, factor = mean, np.where(constant | (deviation == 0.0), 1.0, 1.0 / np.where(deviation > 0, deviation, 1))
+        if scaled is not None:
+            shift, factor = np.where(scaled, shift, 0.0), np.where(scaled, factor, 1.0)
+        patterns: dict[bytes, list[int]] = {}
+        for j in np.flatnonzero(gone.sum(axis=0) >= 2):
+            patterns.setdefault(gone[:, j].tobytes(), []).append(int(j))
+        gaps = tuple(np.array(columns) for columns in patterns.values() if not gone[:, columns[0]].all())
+        return cls(fill, shift[kept], factor[kept], kept, gaps)
+
+    def apply(self, V: Matrix) -> Matrix:
+        gone = np.isnan(V)
+        if gone.any():
+            V = np.where(gone, self.fill, V)
+        whole = self.kept.size == V.shape[1]
+        found = ((V if whole else V[:, self.kept]) - self.shift) * self.factor
+        if not self.gaps:
+            return np.ascontiguousarray(found)
+        marks = [gone[:, columns].mean(axis=1) for columns in self.gaps]
+        return np.column_stack([found, *marks])
+
+    @property
+    def size(self) -> int:
+        """How many columns it makes."""
+        return self.kept.size + len(self.gaps)
+
+
+def _finite(V: Matrix, table: Table, what: str) -> Matrix:
+    """Require that numbers are finite or NaN."""
+    endless = np.isinf(V)
+    if endless.any():
+        row, position = (int(place) for place in np.argwhere(endless)[0])
+        raise ValueError(
+            f"{column_called(table, position, what)} contains inf in row {row}; pass numbers below 1e308, or "
+            "leave the cell empty."
+        )
+    return V
+
+
+@dataclass(frozen=True)
+class NumberEncoder(Encoder):
+    """Numbers and booleans: gaps filled by the median, z-scores of the numbers; or plain, only filled."""
+
+    standardiser: Standardiser
+    origins: tuple[int, ...] = field(repr=False)
+    booleans: tuple[bool, ...] = field(repr=False)
+    filled: tuple[int, ...] = field(repr=False)
+    plain: bool = False
+
+    @classmethod
+    def learn(cls, table: Table, what: str, booleans: AnyArray, *, plain: bool = False) -> NumberEncoder:
+        origins = (0,) * int(table.shape[1]) if plain else _origins(table, what)
+        V = _finite(number_matrix(table, what, origins), table, what)
+        filled = tuple(np.isnan(V).sum(axis=0).tolist())
+        standardiser = Standardiser.learn(V, scaled=~booleans, plain=plain)
+        return cls(standardiser, origins, tuple(booleans.tolist()), filled, plain)
+
+    def transform(self, table: Table, what: str) -> Matrix:
+        return self.standardiser.apply(_finite(number_matrix(table, what, self.origins), table, what))
+
+    @property
+    def words(self) -> str:
+        return "as it is" if self.plain else "z-scores"
+
+    def words_of(self, position: int) -> str:
+        marked = any(position in columns for columns in self.standardiser.gaps)
+        own = "0 and 1" if self.booleans[position] and not self.plain else self.words
+        return f"{own}, gaps marked" if marked else own
+
+
+def _origins(table: Table, what: str) -> tuple[int, ...]:
+    """Return the least value of columns of whole numbers too large for float64, 0 for others."""
+    width = int(table.shape[1])
+    if not is_pandas(table) and not is_polars(table) and table.dtype.kind == "f":
+        return (0,) * width
+    if all(numeric_dtypes(table)):
+        V = number_matrix(table, what)
+        with np.errstate(invalid="ignore"):
+            large = (np.abs(V) >= EXACT).any(axis=0)
+        if not large.any():
+            return (0,) * width
+    found = []
+    for j in range(width):
+        column = read_column(table, j, what)
+        values = column.values[~column.empty]
+        exact = column.form == "number" and values.size and values.dtype.kind in "iuO"
+        least = int(values.min()) if exact else 0
+        found.append(least if exact and max(abs(least), abs(int(values.max()))) >= EXACT else 0)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class CountEncoder(Encoder):
+    """Counts: log(1 + x) times ln((1+n)/(1+df)) + 1, rows of unit length."""
+
+    weight: Vector = field(repr=False)
+    filled: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def learn(cls, table: Table, what: str) -> CountEncoder:
+        n, width = (int(size) for size in table.shape)
+        values = as_floats(table, what)
+        if is_sparse(values):
+            used = np.bincount(values.indices[values.data != 0], minlength=width)
+        else:
+            used = np.count_nonzero(values, axis=0)
+        return cls(np.log((1.0 + n) / (1.0 + used)) + 1.0, (0,) * width)
+
+    def transform(self, table: Table, what: str) -> Any:
+        V = as_floats(table, what, finite=False)
+        if is_sparse(V):
+            V = V.copy()
+            V.data = np.log1p(np.maximum(V.data, 0.0)) * self.weight[V.indices]
+        else:
+            V = np.log1p(np.maximum(np.nan_to_num(V), 0.0)) * self.weight
+        return normalize(V, copy=False)
+
+    @property
+    def words(self) -> str:
+        return "log1p x idf, unit rows"
+
+
+@dataclass(frozen=True)
+class CategoryEncoder(Encoder):
+    """Categories as indicators: the product of two rows is the share of columns in which they agree.
+
+    A value that no training row has agrees with none; so does an empty cell, unless training rows had them.
+    """
+
+    encoder: Any = field(repr=False)
+    filled: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def learn(cls, table: Table, what: str) -> CategoryEncoder:
+        words = _word_matrix(table, what)
+        encoder = OneHotEncoder(handle_unknown="ignore").fit(words)
+        encoder.set_params(sparse_output=sum(map(len, encoder.categories_)) > DENSE_VALUES)
+        return cls(encoder, tuple(np.equal(words, None).sum(axis=0).tolist()))
+
+    def transform(self, table: Table, what: str) -> Any:
+        words = _word_matrix(table, what)
+        for j, known in enumerate(self.encoder.categories_):
+            self._require_same_type(table, j, what, words[:, j], known)
+        found = self.encoder.transform(words) / np.sqrt(words.shape[1])
+        return found.tocsr() if is_sparse(found) else found
+
+    def _require_same_type(self, table: Table, j: int, what: str, words: AnyArray, known: AnyArray) -> None:
+        """Refuse a column of numbers or dates none of which is among the words it held at fit."""
+        present = {text for text in words.tolist() if text is not None}
+        if not present or present & set(known.tolist()):
+            return
+        form = read_column(table, j, what).form
+        if form in ("number", "date"):
+            values = ", ".join(repr(text) for text in known.tolist()[:3])
+            raise ValueError(
+                f"{column_called(table, j, what)} held categories ({values}) when the model was fitted and holds "
+                f"{SAID[form]} now ({min(present)!r}); pass it as it was then."
+            )
+
+    @property
+    def words(self) -> str:
+        return "indicators"
+
+
+def _word_matrix(table: Table, what: str) -> AnyArray:
+    found = np.empty(table.shape, dtype=object)
+    for j in range(table.shape[1]):
+        column = read_column(table, j, what)
+        if column.form == "set":
+            raise ValueError(
+                f"{column_called(table, j, what)} held categories when the model was fitted and holds sets now; "
+                "pass it as it was then."
+            )
+        found[:, j] = column.words
+    return found
+
+
+@dataclass(frozen=True)
+class OrderedEncoder(Encoder):
+    """Ordered categories by rank, as z-scores; a value that is none of the levels counts as empty."""
+
+    levels: tuple[tuple[str, ...], ...] = field(repr=False)
+    standardiser: Standardiser
+    filled: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def learn(cls, table: Table, what: str, levels: Sequence[tuple[str, ...]]) -> OrderedEncoder:
+        V = _ranks(table, what, levels)
+        return cls(tuple(levels), Standardiser.learn(V), tuple(np.isnan(V).sum(axis=0).tolist()))
+
+    def transform(self, table: Table, what: str) -> Matrix:
+        return self.standardiser.apply(_ranks(table, what, self.levels))
+
+    @property
+    def words(self) -> str:
+        return "ranks, z-scores"
+
+
+def _ranks(table: Table, what: str, levels: Sequence[tuple[str, ...]]) -> Matrix:
+    found = np.full(table.shape, np.nan)
+    for j, known in enumerate(levels):
+        rank = {level: float(place) for place, level in enumerate(known)}
+        words = read_column(table, j, what).words
+        found[:, j] = [rank.get(text, np.nan) for text in words]
+        if np.isnan(found[:, j]).all() and (given := [text for text in words if text is not None]):
+            raise ValueError(
+                f"{column_called(table, j, what)} holds {given[0]!r} and no value of its order "
+                f"({', '.join(map(repr, known[:5]))}); pass it as it was when the model was fitted."
+            )
+    return found
+
+
+@dataclass(frozen=True)
+class DateEncoder(Encoder):
+    """Dates and times: elapsed time as z-scores, and sine and cosine of season, weekday and hour where they vary."""
+
+    standardiser: Standardiser
+    cycles: tuple[tuple[int, float], ...] = field(repr=False)
+    filled: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def learn(cls, table: Table, what: str) -> DateEncoder:
+        V = _seconds(table, what)
+        cycles = [
+            (j, period)
+            for j in range(V.shape[1])
+            for period in (YEAR, 7 * DAY, DAY)
+            if np.unique(_phase(V[~np.isnan(V[:, j]), j], period)).size > 1
+        ]
+        return cls(Standardiser.learn(V), tuple(cycles), tuple(np.isnan(V).sum(axis=0).tolist()))
+
+    def transform(self, table: Table, what: str) -> Matrix:
+        V = _seconds(table, what)
+        angles = [2 * np.pi * _phase(V[:, j], period) for j, period in self.cycles]
+        waves = [np.nan_to_num(wave(angle)) for angle in angles for wave in (np.sin, np.cos)]
+        return np.column_stack([self.standardiser.apply(V), *waves])
+
+    @property
+    def words(self) -> str:
+        return "elapsed time, season, weekday"
+
+
+def _seconds(table: Table, what: str) -> Matrix:
+    """Return instants in seconds, NaN where they are empty."""
+    found = np.empty(table.shape)
+    for j in range(table.shape[1]):
+        column = read_column(table, j, what)
+        if column.form not in ("date", "empty"):
+            value = column.values[int(np.flatnonzero(~column.empty)[0])]
+            raise ValueError(
+                f"{column_called(table, j, what)} held dates when the model was fitted and holds "
+                f"{SAID[column.form]} now ({value!r}); pass dates, or text such as '2024-05-31'."
+            )
+        found[:, j] = column.numbers() / 1e6
+    return found
+
+
+def _phase(seconds: Vector, period: float) -> Vector:
+    """Return how far into its year, week or day each instant is, from 0 to 1; by whole days beyond a day."""
+    if period > DAY:
+        seconds = np.floor(seconds / DAY) * DAY
+    return np.mod(seconds, period) / period
+
+
+@dataclass(frozen=True)
+class TextEncoder(Encoder):
+    """Free text: tf-idf of its words and of its runs of two to four characters, rows of unit length."""
+
+    vectorisers: tuple[Any, ...] = field(repr=False)
+    filled: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def learn(cls, table: Table, what: str) -> TextEncoder:
+        texts, empty = _texts(table, what)
+        found = []
+        for vectoriser in (
+            TfidfVectorizer(token_pattern=r"(?u)\b\w+\b", sublinear_tf=True),
+            TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True),
+        ):
+            try:
+                found.append(vectoriser.fit(texts))
+            except ValueError:  # no words in it, only signs
+                continue
+        return cls(tuple(found), (int(empty.sum()),))
+
+    def transform(self, table: Table, what: str) -> Any:
+        texts, _ = _texts(table, what)
+        return normalize(sparse.hstack([one.transform(texts) for one in self.vectorisers], format="csr"))
+
+    @property
+    def words(self) -> str:
+        return "tf-idf of words and characters"
+
+
+def _texts(table: Table, what: str) -> tuple[list[str], AnyArray]:
+    column = read_column(table, 0, what)
+    if column.form in ("number", "boolean", "set"):
+        raise ValueError(
+            f"{column_called(table, 0, what)} held text when the model was fitted and holds {SAID[column.form]} "
+            "now; pass it as it was then."
+        )
+    return ["" if text is None else text for text in column.words], column.empty
+
+
+@dataclass(frozen=True)
+class SetEncoder(Encoder):
+    """Sets and lists: indicators of their members, rows of unit length."""
+
+    members: dict[str, int] = field(repr=False)
+    filled: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def learn(cls, table: Table, what: str) -> SetEncoder:
+        column = _sets(table, what)
+        known = sorted({member for row in column.members() for member in row})
+        return cls({member: place for place, member in enumerate(known)}, (int(column.empty.sum()),))
+
+    def transform(self, table: Table, what: str) -> Any:
+        rows = _sets(table, what).members()
+        places = [[self.members[member] for member in row if member in self.members] for row in rows]
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in places])])
+        data = np.concatenate([np.full(len(few), 1.0 / np.sqrt(max(len(row), 1))) for few, row in zip(places, rows, strict=True)])
+        columns = np.array([place for row in places for place in sorted(row)], dtype=np.intp)
+        return sparse.csr_matrix((data, columns, starts), shape=(len(rows), max(len(self.members), 1)))
+
+    @property
+    def words(self) -> str:
+        return "indicators of members, unit rows"
+
+
+def _sets(table: Table, what: str) -> Column:
+    column = read_column(table, 0, what)
+    if column.form not in ("set", "empty"):
+        raise ValueError(
+            f"{column_called(table, 0, what)} held sets when the model was fitted and holds {SAID[column.form]} now; "
+            "pass sets or lists."
+        )
+    return column
+
+
+@dataclass(frozen=True)
+class SideBySide(Encoder):
+    """Several encoders of parts of the same columns, side by side; ``factors`` bring them to one scale."""
+
+    parts: tuple[tuple[Indices, Encoder], ...]
+    factors: tuple[float, ...]
+    filled: tuple[int, ...] = field(repr=False)
+
+    def transform(self, table: Table, what: str) -> Any:
+        found = []
+        for (columns, encoder), factor in zip(self.parts, self.factors, strict=True):
+            block = encoder.transform(take_columns(table, columns), what)
+            found.append(block if factor == 1.0 else block * factor)
+        return stack(found)
+
+    @property
+    def words(self) -> str:
+        return "by type"
+
+    def words_of(self, position: int) -> str:
+        for columns, encoder in self.parts:
+            if position in columns:
+                return encoder.words_of(int(np.flatnonzero(columns == position)[0]))
+        return self.words
+
+
+@dataclass(frozen=True)
+class Transformed(Encoder):
+    """Columns as a transformer of the user makes them; what it leaves empty is filled by medians."""
+
+    transformer: Any
+    is_text: bool
+    fill: Vector = field(repr=False)
+    filled: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def learn(cls, transformer: Any, table: Table, what: str) -> Transformed:
+        if not hasattr(transformer, "fit") or not hasattr(transformer, "transform"):
+            raise TypeError(
+                f"transform= takes a transformer of scikit-learn, or a dict of view to transformer; got "
+                f"{transformer!r}."
+            )
+        gone = empty_cells(table, np.arange(table.shape[1]), what)
+        filled = tuple(gone.sum(axis=0).tolist())
+        is_text = int(table.shape[1]) == 1 and _reads_texts(transformer)
+        fitted = clone(transformer).fit(_texts(table, what)[0] if is_text else table)
+        found = cls(fitted, is_text, np.zeros(0), filled)
+        V = found._raw(table, what)
+        if is_sparse(V) or not np.isnan(V).any():
+            fill = np.zeros(V.shape[1]) if is_sparse(V) else np.median(V, axis=0)
+        else:
+            fill = np.nan_to_num(Standardiser.learn(V, plain=True).fill)
+        return cls(fitted, is_text, fill, filled)
+
+    def transform(self, table: Table, what: str) -> Any:
+        V = self._raw(table, what)
+        if V.shape[1] != self.fill.size:
+            raise ValueError(
+                f"{self.transformer!r} made {V.shape[1]} columns of {what} and {self.fill.size} when it was fitted; it "
+                "has to make as many of any rows."
+            )
+        return V if is_sparse(V) or not np.isnan(V).any() else np.where(np.isnan(V), self.fill, V)
+
+    def _raw(self, table: Table, what: str) -> Any:
+        made = self.transformer.transform(_texts(table, what)[0] if self.is_text else table)
+        if np.ndim(made) == 1:
+            made = np.asarray(made)[:, None]
+        return as_floats(made, f"what {type(self.transformer).__name__} made of {what}", finite=False)
+
+    @property
+    def words(self) -> str:
+        return type(self.transformer).__name__
+
+
+def _reads_texts(transformer: Any) -> bool:
+    """Tell whether a transformer wants one text per row, as vectorizers do."""
+    if hasattr(transformer, "steps"):
+        return _reads_texts(transformer.steps[0][1])
+    if hasattr(transformer, "transformer_list"):
+        return _reads_texts(transformer.transformer_list[0][1])
+    try:
+        tags = get_tags(transformer).input_tags
+    except Exception:  # no estimator of scikit-learn: it gets the columns
+        return False
+    return bool(tags.string and not tags.two_d_array)
+
+
+def encoder_of(
+    name: str, table: Table, types: Sequence[ColumnType], what: str, *, plain: bool = False
+) -> Encoder:
+    """Return the encoder of columns of one group of types, learnt on the rows of a table."""
+    if name == "numbers":
+        booleans = np.array([kind.name == "boolean" for kind in types], dtype=bool)
+        return NumberEncoder.learn(table, what, booleans, plain=plain)
+    if name == "ordered":
+        return OrderedEncoder.learn(table, what, [kind.levels or () for kind in types])
+    learn = {
+        "counts": CountEncoder.learn,
+        "categories": CategoryEncoder.learn,
+        "dates": DateEncoder.learn,
+        "text": TextEncoder.learn,
+        "set": SetEncoder.learn,
+    }
+    return learn[name](table, what)
+
+
+# The group of columns that are encoded together, by their type; text and sets stand alone.
+GROUPS = {
+    "number": "numbers",
+    "boolean": "numbers",
+    "category": "categories",
+    "ordered": "ordered",
+    "date": "dates",
+    "text": "text",
+    "set": "set",
+}
+
+
+def encode_together(table: Table, types: Sequence[ColumnType], what: str, *, plain: bool = False) -> Encoder:
+    """Return one encoder of all columns, each by its type, so that a column of any type counts alike."""
+    places: dict[object, list[int]] = {}
+    for j, kind in enumerate(types):
+        group = GROUPS[kind.name]
+        places.setdefault((group, j) if group in ("text", "set") else (group, -1), []).append(j)
+    parts, filled = [], np.zeros(len(types), dtype=int)
+    for (group, _), columns in places.items():  # type: ignore[misc]
+        chosen = np.array(columns, dtype=np.intp)
+        encoder = encoder_of(group, take_columns(table, chosen), [types[j] for j in columns], what, plain=plain)
+        parts.append((chosen, encoder))
+        filled[chosen] = encoder.filled
+    return side_by_side(parts, tuple(filled.tolist()))
+
+
+def side_by_side(parts: Sequence[tuple[Indices, Encoder]], filled: tuple[int, ...]) -> Encoder:
+    """Return encoders as one, so that columns of all types count alike."""
+    if len(parts) == 1:
+        return parts[0][1]
+    factors = tuple(
+        float(np.sqrt(columns.size)) if isinstance(encoder, CategoryEncoder) else 1.0
+        for columns, encoder in parts
+    )
+    return SideBySide(tuple(parts), factors, filled)
