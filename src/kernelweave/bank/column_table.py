@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from kernelweave.views.column_types import ColumnType
+
 if TYPE_CHECKING:
     from kernelweave.bank.layout import Block, LeftOut, PairwiseBlock
 
@@ -50,22 +52,15 @@ class ColumnTable(tuple[ColumnUse, ...]):
         heads = [field.name for field in fields(ColumnUse)]
         return pd.DataFrame({head: [getattr(row, head) for row in self] for head in heads})
 
-    def noted(self, note: str) -> list[str]:
-        """Return the columns with this note, as a message names them."""
-        return [name_of(row) for row in self if note in row.note.split(", ")]
-
-    def with_note(self, columns: Iterable[tuple[str | None, str | int]], note: str) -> ColumnTable:
-        """Return the table with a note more on some columns, given by view and name."""
-        wanted = set(columns)
+    def with_notes(self, notes: Iterable[tuple[str | None, str | int, str]]) -> ColumnTable:
+        """Return the table with notes more on some columns: triples of view, name and note."""
+        more: dict[tuple[str | None, str | int], list[str]] = {}
+        for view, name, note in notes:
+            more.setdefault((view, name), []).append(note)
         return ColumnTable(
-            replace(row, note=f"{row.note}, {note}".removeprefix(", ")) if (row.view, row.column) in wanted else row
+            replace(row, note=", ".join(dict.fromkeys([*filter(None, [row.note]), *more.get((row.view, row.column), ())])))
             for row in self
         )
-
-
-def name_of(row: ColumnUse) -> str:
-    """Return a column as a message names it."""
-    return repr(row.column) if row.view is None else f"{row.column!r} of view {row.view!r}"
 
 
 def column_table(
@@ -75,12 +70,13 @@ def column_table(
     found: dict[tuple[str | None, str | int], ColumnUse] = {}
     for block in blocks:
         for part in getattr(block, "parts", ()):
-            types = part.types or ("number",) * len(part.positions)
+            types = part.types or (ColumnType("number"),) * len(part.positions)
             words = "as it is" if part.encoder is None else None
             filled = (0,) * len(types) if part.encoder is None else part.encoder.filled
             for k, name in enumerate(part.names):
                 text = words or part.encoder.words_of(k)
-                found.setdefault((part.view, name), ColumnUse(name, part.view, types[k], text, filled[k]))
+                use = ColumnUse(name, part.view, types[k].name, text, filled[k], note=types[k].note)
+                found.setdefault((part.view, name), use)
     for one in left_out:
         found.setdefault(
             (one.view, one.name), ColumnUse(one.name, one.view, one.type, "left out", one.filled, 0, one.note)

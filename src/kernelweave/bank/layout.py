@@ -253,14 +253,14 @@ class Columns:
     n_columns: int
     table_names: tuple[str, ...] | None
     encoder: Encoder | None = field(default=None, repr=False)
-    types: tuple[str, ...] | None = None
+    types: tuple[ColumnType, ...] | None = None
     scope: tuple[int, ...] | None = None
 
     def encoded(
         self, encoder: Encoder, types: tuple[ColumnType, ...], scope: tuple[int, ...] | None = None
     ) -> Columns:
         """Return the columns with what turns them into numbers."""
-        return replace(self, encoder=encoder, types=tuple(kind.name for kind in types), scope=scope)
+        return replace(self, encoder=encoder, types=types, scope=scope)
 
     @property
     def names(self) -> list[str | int]:

@@ -13,8 +13,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.bank.column_table import ColumnTable
 from kernelweave.bank.cross import combined, contributions, scores
-from kernelweave.estimators.validation import as_one_array, check_input, is_precomputed
+from kernelweave.estimators.validation import as_one_array, as_samples, check_input, is_precomputed
 from kernelweave.solvers import Certificate
 
 
@@ -32,7 +33,7 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
 class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator over a bank of kernels."""
 
-    # Whether a sample may lack views: rows of NaN. It is not scikit-learn's tag, which means NaN anywhere.
+    # Whether a sample may lack views: rows of NaN. Single empty cells are filled.
     accepts_missing_views: ClassVar[bool] = False
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {}
 
@@ -55,6 +56,12 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 setattr(self, name, make())
         super().set_params(**params)
         return self
+
+    @property
+    def columns_(self) -> ColumnTable:
+        """What was done with every column of the data: type, encoding, cells filled, what is odd about it."""
+        self._require_fit("bank_")
+        return self.bank_.columns.with_notes(getattr(self, "odd_columns_", ()))  # type: ignore[no-any-return]
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return the learnt kernel Σ eta_m k_m between the rows of X and of Z.
@@ -105,6 +112,8 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         tags.input_tags.three_d_array = precomputed
         tags.input_tags.two_d_array = not precomputed
         tags.input_tags.sparse = not precomputed  # as far as the kernels take it; they say so if not
+        tags.input_tags.allow_nan = not precomputed and self.accepts_missing_views
+        tags.input_tags.string = tags.input_tags.categorical = not precomputed
         return tags
 
 
@@ -135,7 +144,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Matrix:
         """Return calibrated class probabilities; needs ``probability=True`` at fit."""
         self._require_fit("calibration_")
-        return self.calibration_.predict_proba(as_one_array(X))  # type: ignore[no-any-return]
+        X = as_one_array(X) if is_precomputed(self.bank) else as_samples(X)
+        return self.calibration_.predict_proba(X)  # type: ignore[no-any-return]
 
 
 def predicted_classes(values: AnyArray, classes: AnyArray) -> AnyArray:

@@ -17,6 +17,7 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.missing_views import accepting_missing_views, fit_with_missing_views
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.estimators.base import KernelEstimator, reset
+from kernelweave.estimators.column_notes import note_columns
 from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
 from kernelweave.estimators.training import (
     FitResult,
@@ -33,6 +34,7 @@ from kernelweave.estimators.validation import (
     check_learner,
     check_number,
     check_part,
+    require_same_rows,
 )
 from kernelweave.geometry import Geometry
 from kernelweave.gram import GramStack, StoragePolicy, build_gram_stack
@@ -69,6 +71,7 @@ class MKLModel(KernelEstimator):
         task = self._build_grams(data)
         results = self._solve(task)
         self._set_fitted(task, results)
+        note_columns(self, X, y)
         warn_if_open([r.result for r in results], self._solver(len(task.kernels)).gap_tol)
         return self
 
@@ -84,6 +87,7 @@ class MKLModel(KernelEstimator):
 
     def _validate(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
         """Check the data and fit the bank: what depends on neither the learner nor the geometry."""
+        require_same_rows(X, y)
         X = check_input(self, X, reset=True)
         bank = as_bank(self.part("bank"))
         kernels = fit_with_missing_views(bank, X) if self.accepts_missing_views else bank.fit(X)

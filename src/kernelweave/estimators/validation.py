@@ -23,6 +23,7 @@ from kernelweave.bank import KernelBank, PrecomputedBank, Views
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.learners import Learner
+from kernelweave.views.joining import row_labels
 
 PRECOMPUTED = "precomputed"
 # Targets of a learner, in words.
@@ -123,6 +124,19 @@ def _of_lists(X: Any) -> AnyArray | None:
         return np.array([[*row] for row in X], dtype=object)
     except (TypeError, ValueError):
         return None
+
+
+def require_same_rows(X: Any, y: Any) -> None:
+    """Raise ValueError where X and y label their rows and the labels differ, or differ in order."""
+    own, of_y = (X.labels if isinstance(X, Views) else row_labels(X)), row_labels(y)
+    if own is None or of_y is None or len(own) != len(of_y) or own.equals(of_y):
+        return
+    what = "in another order than" if set(own) == set(of_y) else "otherwise than"
+    place = next(k for k, (a, b) in enumerate(zip(own, of_y, strict=True)) if a != b)
+    raise ValueError(
+        f"The rows of y are labelled {what} those of X (row {place}: {of_y[place]!r} and {own[place]!r}); pass "
+        "y.loc[X.index], or y.to_numpy() if the order is right."
+    )
 
 
 def as_one_array(X: Any) -> Any:

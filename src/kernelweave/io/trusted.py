@@ -13,8 +13,10 @@ ROOMS = (
     *("kernels", "views", "gram", "bank", "geometry", "learners", "solvers", "estimators"),
     *("multiclass", "weak_labels", "privileged", "metric", "adaptive", "baselines"),
 )
-# Parts of scikit-learn's own models that skops does not list by itself.
-OF_SCIKIT_LEARN = (
+# Parts of scikit-learn's own models, and tables, that skops does not list by itself.
+OF_OTHERS = (
+    "scipy.sparse._csr.csr_array",
+    "scipy.sparse._csr.csr_matrix",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     "sklearn.metrics._scorer._PassthroughScorer",
@@ -28,7 +30,7 @@ OF_SCIKIT_LEARN = (
 @cache
 def own_types() -> frozenset[str]:
     """Return the full names of the classes of the layers a model is made of."""
-    found = set(OF_SCIKIT_LEARN)
+    found = set(OF_OTHERS)
     for layer in ROOMS:
         package = importlib.import_module(f"kernelweave.{layer}")
         for module in [package, *_inside(package)]:

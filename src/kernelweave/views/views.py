@@ -7,7 +7,9 @@ from typing import Any, NoReturn, overload
 
 import numpy as np
 
-from kernelweave._typing import Indices
+from kernelweave._typing import AnyArray, Indices
+from kernelweave.views.column_values import EXACT
+from kernelweave.views.joining import aligned_by_label, joined
 from kernelweave.views.tables import (
     Table,
     as_floats,
@@ -36,8 +38,15 @@ class Views:
         For a view that some samples do not have: which samples the rows of its table belong to. The others
         become rows of NaN, which is what estimators take for a missing view.
 
+    Attributes
+    ----------
+    labels : the labels of the rows (a pandas Index), None where no table has any
+    ids : what the rows are called: the labels, or the keys of `join`, None where they have no names
+
     Notes
     -----
+    Pandas frames with row labels (an index that does not only count) are put into the order of the first of them;
+    labels that differ are refused. Tables without labels are joined by position.
     Differs from the paper: nothing.
 
     Examples
@@ -54,6 +63,7 @@ class Views:
     ndim = 2
     # Rows are taken with views[rows]; walking over a Views could mean samples or tables, so it is refused.
     __iter__ = None
+    _ids: Any = None  # files of earlier versions hold none
 
     def __init__(self, mapping: Mapping[str, Any], rows: Mapping[str, Any] | None = None) -> None:
         if not isinstance(mapping, Mapping):
@@ -79,13 +89,53 @@ class Views:
                     f"View {first!r} has {lengths[0]} samples and view {name!r} has {lengths[1]}; "
                     "all views need the same samples in the same order."
                 )
+        self._tables, self._ids = aligned_by_label(self._tables)
         self._rows: Indices | None = None
         self._n_origin = len(self)
+
+    @classmethod
+    def join(cls, tables: Mapping[str, Any], on: Any = None, how: str = "outer") -> Views:
+        """Return tables joined on a key: whom a table lacks gets a missing view there.
+
+        Parameters
+        ----------
+        tables : dict of name to pandas or polars frame
+        on : the column that says who is who, or a dict of name to column; None is the labels of the rows
+        how : "outer" keeps everybody, in order of appearance; "inner" those whom all tables have
+
+        >>> import pandas as pd
+        >>> rna = pd.DataFrame({"patient": ["a", "b"], "g1": [1.0, 2.0], "g2": [0.5, 0.1]})
+        >>> mri = pd.DataFrame({"patient": ["b", "c"], "v1": [3.0, 4.0]})
+        >>> views = Views.join({"rna": rna, "mri": mri}, on="patient")
+        >>> views, views.ids.tolist()
+        (Views(rna: 3 x 2, mri: 3 x 1), ['a', 'b', 'c'])
+        """
+        if not isinstance(tables, Mapping) or not tables:
+            raise TypeError(
+                f"Views.join needs a dict of name to frame, received {tables!r:.60}; use Views.join({{'rna': A}}, on=...)."
+            )
+        checked = {name: as_table(table, f"view {name!r}") for name, table in tables.items()}
+        parts, places, ids = joined(checked, on, how)
+        everybody = np.arange(len(ids))
+        spread = {name: where for name, where in places.items() if not np.array_equal(where, everybody)}
+        views = cls(parts, rows=spread or None)
+        views._ids = ids
+        return views
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the views, in order."""
         return tuple(self._tables)
+
+    @property
+    def labels(self) -> Any:
+        """The labels of the rows, a pandas Index; None where no table has any."""
+        return self._ids if hasattr(self._ids, "equals") else None
+
+    @property
+    def ids(self) -> AnyArray | None:
+        """What the rows are called: their labels, or the keys they were joined on; None without either."""
+        return None if self._ids is None else np.asarray(self._ids)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -123,6 +173,7 @@ class Views:
         rows = as_rows(key, len(self))
         sliced = object.__new__(Views)
         sliced._tables = {name: take_rows(table, rows) for name, table in self._tables.items()}
+        sliced._ids = None if self._ids is None else self._ids[rows]
         before = np.arange(self._n_origin) if self._rows is None else self._rows
         sliced._rows, sliced._n_origin = before[rows], self._n_origin
         return sliced
@@ -206,8 +257,29 @@ def _spread(table: Table, places: Indices, n: int, name: str) -> Table:
             f"View {name!r} is sparse, which has no way to say that a sample is missing; pass a dense table."
         )
     if is_pandas(table):
-        return table.set_axis(places, axis=0).reindex(range(n))
+        return _whole_numbers_kept(table).set_axis(places, axis=0).reindex(range(n))
+    if is_polars(table):
+        return _spread_polars(table, places, n)
     values = as_floats(table, f"view {name!r}", finite=False)
     full = np.full((n, values.shape[1]), np.nan)
     full[places] = values
-    return type(table)(full, schema=table.columns) if is_polars(table) else full
+    return full
+
+
+def _whole_numbers_kept(table: Table) -> Table:
+    """Return a pandas frame whose largest whole numbers survive that a column gets gaps."""
+    large = [
+        name
+        for name, dtype in table.dtypes.items()
+        if getattr(dtype, "kind", "") in "iu" and len(table) and (abs(table[name].astype(object)) >= EXACT).any()
+    ] if table.columns.is_unique else []
+    return table.astype(dict.fromkeys(large, "Int64")) if large else table
+
+
+def _spread_polars(table: Table, places: Indices, n: int) -> Table:
+    """Return the rows at their places, nulls at all others: a row number that is null takes nothing."""
+    rows: list[int | None] = [None] * n
+    for row, place in enumerate(places.tolist()):
+        rows[place] = row
+    taken = type(table)({"row": rows}).to_series()
+    return table.select([column.gather(taken) for column in table.iter_columns()])

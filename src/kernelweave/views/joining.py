@@ -1,0 +1,171 @@
+"""Tables of the same samples brought to the same order: by the labels of their rows, or joined on a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kernelweave._typing import AnyArray, Indices
+from kernelweave.views.column_values import is_empty
+from kernelweave.views.tables import Table, column_names, is_pandas, is_polars, near_matches, take_rows
+
+
+def row_labels(table: Any) -> Any:
+    """Return the labels of a pandas frame's or series' rows, None where they only count or there are none."""
+    index = getattr(table, "index", None)
+    if index is None or not hasattr(table, "iloc") or type(index).__name__ == "RangeIndex":
+        return None
+    return index
+
+
+def aligned_by_label(tables: Mapping[str, Table]) -> tuple[dict[str, Table], Any]:
+    """Return the tables with all labelled rows in the order of the first labelled table, and its labels.
+
+    Labels that are not the same set raise ValueError.
+    """
+    labels = {name: row_labels(table) for name, table in tables.items()}
+    labelled = [name for name, own in labels.items() if own is not None]
+    if not labelled:
+        return dict(tables), None
+    first, found = labelled[0], dict(tables)
+    order = labels[first]
+    for name, table in tables.items():
+        own = labels[name]
+        if own is None:
+            _require_positions(name, table, first, order)
+        elif not own.equals(order):
+            found[name] = take_rows(table, _order(name, own, first, order))
+    return found, order
+
+
+def _require_positions(name: str, table: Table, first: str, order: Any) -> None:
+    """Refuse a frame that only counts its rows beside one whose labels are these counts in another order."""
+    if not is_pandas(table) or len(table) != len(order) or table.index.equals(order):
+        return
+    if set(table.index) == set(order):
+        raise ValueError(
+            f"The rows of view {first!r} are labelled with the row numbers of view {name!r}, in another order: it is "
+            f"not clear which rows belong together. Use .reset_index(drop=True) on view {first!r} if both are in the "
+            "same order, or Views.join."
+        )
+
+
+def _order(name: str, own: Any, first: str, order: Any) -> Indices:
+    """Return which rows to take, so that their labels come in an order."""
+    if own.is_unique and order.is_unique and len(own) == len(order):
+        places = own.get_indexer(order)
+        if (places >= 0).all():
+            return np.asarray(places, dtype=np.intp)
+    if not own.is_unique or not order.is_unique:
+        repeated = name if not own.is_unique else first
+        raise ValueError(
+            f"The rows of views {first!r} and {name!r} are labelled differently, and view {repeated!r} has labels more "
+            "than once, so they cannot be put in order; make the labels unique, or use .reset_index(drop=True) on both "
+            "if their rows are in the same order."
+        )
+    missing = [label for label in order if label not in own][:1]
+    extra = [label for label in own if label not in order][:1]
+    lacks = f"view {name!r} has no row {missing[0]!r}" if missing else f"view {first!r} has no row {extra[0]!r}"
+    raise ValueError(
+        f"The rows of views {first!r} and {name!r} do not have the same labels ({lacks}); join them with "
+        "Views.join({...}, on=...), which keeps everybody, or use .reset_index(drop=True) on both if their rows are "
+        "in the same order."
+    )
+
+
+def joined(
+    tables: Mapping[str, Table], on: Any, how: str
+) -> tuple[dict[str, Table], dict[str, Indices], AnyArray]:
+    """Return tables without their keys, the place of every row among the samples, and the keys of the samples."""
+    if how not in ("outer", "inner"):
+        raise ValueError(f"how must be 'outer', which keeps everybody, or 'inner'; got {how!r}.")
+    keys = {name: _keys(name, table, _of_table(on, name)) for name, table in tables.items()}
+    _require_common(keys)
+    if how == "outer":
+        ids = list(dict.fromkeys(key for own in keys.values() for key in own))
+    else:
+        common = set.intersection(*(set(own) for own in keys.values()))
+        ids = [key for key in next(iter(keys.values())) if key in common]
+        if not ids:
+            raise ValueError(
+                f"No value of {on!r} is in all of the tables {', '.join(tables)}; use how='outer', or check the keys."
+            )
+    place = {key: number for number, key in enumerate(ids)}
+    found, places = {}, {}
+    for name, table in tables.items():
+        rows = np.array([k for k, key in enumerate(keys[name]) if key in place], dtype=np.intp)
+        found[name] = take_rows(_without(table, _of_table(on, name)), rows)
+        places[name] = np.array([place[keys[name][k]] for k in rows], dtype=np.intp)
+    values = np.empty(len(ids), dtype=object)
+    values[:] = ids
+    return found, places, _plain(values)
+
+
+def _plain(ids: AnyArray) -> AnyArray:
+    """Return keys of one plain type as an array of it."""
+    kinds = {type(key) for key in ids}
+    return np.array(ids.tolist()) if kinds in ({int}, {str}) else ids
+
+
+def _of_table(on: Any, name: str) -> Any:
+    if not isinstance(on, Mapping):
+        return on
+    if name not in on:
+        raise ValueError(f"on= names the key of {', '.join(on)}, but not that of {name!r}.")
+    return on[name]
+
+
+def _keys(name: str, table: Table, on: Any) -> list[Any]:
+    if on is None:
+        labels = row_labels(table)
+        if labels is None:
+            raise ValueError(
+                f"View {name!r} has no row labels to join on; name the column that says who is who: on='patient'."
+            )
+        keys: Iterable[Any] = labels.tolist()
+    elif not is_pandas(table) and not is_polars(table):
+        raise TypeError(
+            f"View {name!r} is a {type(table).__name__}, which has no column {on!r} to join on; pass a pandas or "
+            "polars frame, or use Views({...}, rows={...})."
+        )
+    elif is_pandas(table) and on not in table.columns and on in table.index.names:
+        keys = table.index.get_level_values(on).tolist()
+    elif on not in table.columns:
+        known = column_names(table) or ()
+        raise ValueError(f"View {name!r} has no column {on!r} to join on; did you mean {near_matches(str(on), known)}?")
+    else:
+        keys = table[on].to_list()
+    keys = list(keys)
+    seen: set[Any] = set()
+    for row, key in enumerate(keys):
+        if is_empty(key):
+            raise ValueError(f"View {name!r} has no {on or 'label'} in row {row}; leave the row out, or fill it in.")
+        if key in seen:
+            raise ValueError(
+                f"View {name!r} has the {on or 'label'} {key!r} more than once; one row per sample is needed: average "
+                "them, or keep one."
+            )
+        seen.add(key)
+    return keys
+
+
+def _require_common(keys: Mapping[str, list[Any]]) -> None:
+    """Refuse a table none of whose keys another table has: they are written differently."""
+    for name, own in keys.items():
+        others = {key for other, theirs in keys.items() if other != name for key in theirs}
+        if len(keys) > 1 and others.isdisjoint(own):
+            example = next(iter(others))
+            raise ValueError(
+                f"View {name!r} shares no key with any other view: it has {own[0]!r} ({type(own[0]).__name__}), others "
+                f"{example!r} ({type(example).__name__}); write the keys in the same way."
+            )
+
+
+def _without(table: Table, on: Any) -> Table:
+    """Return a table without its key."""
+    if is_polars(table):
+        return table.drop(on)
+    table = table.reset_index(drop=True)
+    return table if on is None or on not in table.columns else table.drop(columns=on)
