@@ -11,13 +11,15 @@ import numpy as np
 from kernelweave.bank.layout import WHOLE, Block, Columns, Layout, LeftOut, PairwiseBlock
 from kernelweave.bank.rule_banks import SCALES, DistancesBank, distance_kernels
 from kernelweave.bank.spec import Bank, Entry
-from kernelweave.kernels import Gaussian, Kernel, Linear, Scaling, UnitMean
+from kernelweave.kernels import Gaussian, Kernel, Laplacian, Linear, Scaling, UnitMean
 from kernelweave.views.column_types import ColumnType, are_counts, column_types
 from kernelweave.views.encoders import GROUPS, Encoder, NumberEncoder, encoder_of, side_by_side
 from kernelweave.views.tables import is_sparse, near_matches, take_columns
 
 # Types whose columns are a block each.
 ALONE = ("text", "set")
+# Sparse tables of more columns are words, genes or clicks: their distances say little before they are weighted.
+WIDE = 1000
 
 
 @dataclass
@@ -30,8 +32,9 @@ class ByTypeBank(Bank):
 
     Parameters
     ----------
-    scales : multiples of gamma_0 of the kernels of `KernelBank.distances()`, for numbers and for all columns of a
-        view together. Columns of one other type get a linear and a Gaussian kernel.
+    scales : multiples of gamma_0 of the kernels of `KernelBank.distances()`, for numbers. Columns of one other type
+        get a linear and a Gaussian kernel, and all columns of a view together, where they are of several types,
+        a Laplacian and Gaussians of three widths.
     views : dict of name to columns for a table; None takes the views of a ``Views``, or all columns as one.
     transform : transformer of scikit-learn for all columns of every view, or a dict of view, or of column of a
         table, to transformer; fitted to the training samples.
@@ -82,7 +85,7 @@ class ByTypeBank(Bank):
         transform = self.transform.get(view) if isinstance(self.transform, Mapping) else self.transform
         if transform is not None:
             part = layout.transformed(whole, transform)
-            return self._entries(view, Block(view or WHOLE, (part,)), numbers=True)
+            return self._entries(view, Block(view or WHOLE, (part,)), "numbers")
         groups = _Groups(view, whole, layout, self.transform if isinstance(self.transform, Mapping) else {})
         blocks = groups.blocks()
         if not blocks:
@@ -91,24 +94,29 @@ class ByTypeBank(Bank):
                 f"{', '.join(repr(one.name) for one in layout.left_out[:5])}; leave it out, or give other columns."
             )
         if len(blocks) > 1 and (together := groups.together()) is not None:
-            blocks.insert(0, (together, True))
-        return [pair for block, numbers in blocks for pair in self._entries(view, block, numbers=numbers)]
+            blocks.insert(0, (together, "together"))
+        return [pair for block, kernels in blocks for pair in self._entries(view, block, kernels)]
 
-    def _entries(self, view: str | None, block: Block, *, numbers: bool) -> list[tuple[Entry, Block]]:
-        kernels: list[Kernel] = distance_kernels(self.scales) if numbers else [Linear(), Gaussian()]
+    def _entries(self, view: str | None, block: Block, kernels: str) -> list[tuple[Entry, Block]]:
         own = UnitMean() if self.scaling is None else None
         return [
             (Entry(kernel, view=view, scaling=own if isinstance(kernel, Linear) else None), block)
-            for kernel in kernels
+            for kernel in self._kernels(kernels)
         ]
+
+    def _kernels(self, what: str) -> list[Kernel]:
+        if what == "numbers":
+            return distance_kernels(self.scales)
+        if what == "together":
+            return [Laplacian(), *(Gaussian(scale=scale) for scale in (0.25, 1.0, 4.0))]
+        return [Linear(), Gaussian()]
 
 
 @dataclass
 class DefaultBank(DistancesBank):
     r"""What ``bank=None`` means: ``KernelBank.distances()`` of plain numbers, else ``KernelBank.by_type()``.
 
-    Plain are tables of numbers without empty cells (a sample may lack a whole view), dense, or sparse of up to
-    1000 columns.
+    Plain are tables of numbers without empty cells (a sample may lack a whole view), sparse ones up to 1000 columns.
 
     Parameters
     ----------
@@ -127,7 +135,8 @@ class DefaultBank(DistancesBank):
     """
 
     def placed(self, layout: Layout) -> list[tuple[Entry, Block | PairwiseBlock]]:
-        if all(layout.is_plain(layout.columns(view)) for view in layout.view_names):
+        wide = any(is_sparse(table) and table.shape[1] > WIDE for table in layout.tables.values())
+        if not wide and all(layout.is_plain(layout.columns(view)) for view in layout.view_names):
             return super().placed(layout)
         return ByTypeBank(self.scales, self.views, self.transform, self.scaling).placed(layout)
 
@@ -166,7 +175,7 @@ class _Groups:
         if kept and are_counts(take_columns(self.table, np.array(kept))):
             self._add("counts", kept)
         elif is_sparse(self.table):
-            self.parts.append(("numbers", kept, None))
+            self.parts.append(("sparse", kept, None))
         else:
             for name in dict.fromkeys(GROUPS.values()):
                 members = [k for k in kept if GROUPS[self.types[k].name] == name]
@@ -180,16 +189,16 @@ class _Groups:
         if not isinstance(encoder, NumberEncoder) or encoder.standardiser.size:
             self.parts.append((name, members, encoder))
 
-    def blocks(self) -> list[tuple[Block, bool]]:
-        """Return a block per group, and whether it holds numbers; columns with a transformer are one each."""
+    def blocks(self) -> list[tuple[Block, str]]:
+        """Return a block per group, and which it is; columns with a transformer are one each."""
         alone = len(self.parts) + len(self.own) == 1
         found = [
-            (self._block(self._label(name, members, alone), members, encoder), name in ("numbers", "counts"))
+            (self._block(self._label(name, members, alone), members, encoder), name)
             for name, members, encoder in self.parts
         ]
         for k, transformer in self.own.items():
             part = self.layout.transformed(self._columns([k]), transformer)
-            found.append((Block(self._label("", [k], alone), (part,)), False))
+            found.append((Block(self._label("", [k], alone), (part,)), "own"))
         return found
 
     def together(self) -> Block | None:

@@ -50,7 +50,9 @@ class KernelSource:
 
     @property
     def n_columns(self) -> int:
-        """How many numbers it holds of a sample."""
+        """How many numbers it holds of a sample; of a sparse one its entries, each with its place."""
+        if hasattr(self.rows, "nnz"):
+            return int(2 * self.rows.nnz) // max(int(self.rows.shape[0]), 1) + 1
         return int(self.rows.shape[1]) if self.rows.ndim == 2 else 0
 
     # -- parts of it
