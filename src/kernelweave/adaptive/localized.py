@@ -101,6 +101,7 @@ class LocalizedMKLClassifier(MKLClassifier):
         "gating": Softmax,
     }
     accepts_missing_views: ClassVar[bool] = False  # a gating needs the features of every sample
+    fills_gaps: ClassVar[bool] = False
     multiclass = "per_class"
 
     bank: Any = None

@@ -8,7 +8,13 @@ from typing import Any, ClassVar
 
 from kernelweave.bank.by_type import ByTypeBank, DefaultBank
 from kernelweave.bank.layout import Layout
-from kernelweave.bank.rule_banks import DistancesBank, PerFeatureBank, PerViewBank, distance_kernels, on_each_view
+from kernelweave.bank.rule_banks import (
+    DistancesBank,
+    PerFeatureBank,
+    PerViewBank,
+    distance_kernels,
+    on_each_view,
+)
 from kernelweave.bank.spec import Bank, Entry, as_entry
 from kernelweave.kernels import Kernel, Scaling
 
@@ -29,10 +35,10 @@ class KernelBank(Bank):
 
     Notes
     -----
-    ``fit(X)`` resolves it against a table or ``Views``; ``per_feature``, ``per_view``, ``distances`` and ``by_type``
-    make banks whose kernels follow from the columns or views, ``default`` is what ``bank=None`` means. Kernels read
-    numbers as they are; empty cells are filled by the median, columns of words encoded as by ``by_type``. Kernels of one view that stand together share its
-    distances.
+    ``fit(X)`` resolves it against a table or ``Views``; ``per_feature``, ``per_view``, ``distances`` and
+    ``by_type`` make banks whose kernels follow from the columns or views; ``default`` is what ``bank=None``
+    means. Kernels read numbers as they are; empty cells are filled by the median, and columns of words
+    encoded as by ``by_type``. Kernels of one view that stand together share its distances.
     Differs from the paper: nothing.
 
     Examples

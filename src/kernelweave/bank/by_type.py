@@ -13,8 +13,9 @@ from kernelweave.bank.rule_banks import SCALES, DistancesBank, distance_kernels
 from kernelweave.bank.spec import Bank, Entry
 from kernelweave.kernels import Gaussian, Kernel, Laplacian, Linear, Scaling, UnitMean
 from kernelweave.views.column_types import ColumnType, are_counts, column_types
-from kernelweave.views.encoders import GROUPS, Encoder, NumberEncoder, encoder_of, side_by_side
-from kernelweave.views.tables import is_sparse, near_matches, take_columns
+from kernelweave.views.encode import GROUPS, encoder_of, side_by_side
+from kernelweave.views.encoders import Encoder, NumberEncoder
+from kernelweave.views.tables import is_sparse, take_columns
 
 # Types whose columns are a block each.
 ALONE = ("text", "set")
@@ -150,7 +151,7 @@ class _Groups:
         self.view, self.whole, self.layout = view, whole, layout
         self.table, self.what = layout.rows_with(whole)
         self.types = column_types(self.table, self.what)
-        self.own = {k: transforms[n] for k, n in enumerate(whole.names) if n in transforms} if view not in transforms else {}
+        self.own = {k: transforms[name] for k, name in enumerate(map(str, whole.names)) if name in transforms}
         self.parts: list[tuple[str, list[int], Encoder | None]] = []
         if not is_sparse(self.table):
             self._leave_out()
@@ -167,7 +168,9 @@ class _Groups:
             if kind.note == "constant" and 0 < gaps < self.table.shape[0]:
                 types[k] = ColumnType(kind.name, levels=kind.levels)  # the gaps themselves may tell something
                 continue
-            self.layout.left_out.append(LeftOut(self.whole.view, self.whole.names[k], kind.name, gaps, kind.note))
+            self.layout.left_out.append(
+                LeftOut(self.whole.view, self.whole.names[k], kind.name, gaps, kind.note)
+            )
         self.types = tuple(types)
 
     def _group(self) -> None:

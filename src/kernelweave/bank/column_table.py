@@ -40,7 +40,10 @@ class ColumnTable(tuple[ColumnUse, ...]):
         heads = [field.name for field in fields(ColumnUse)]
         shown = [[_shown(getattr(row, head)) for head in heads] for row in self[:MOST_SHOWN]]
         widths = [max(map(len, cells)) for cells in zip(heads, *shown, strict=True)]
-        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [heads, *shown]]
+        lines = [
+            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+            for row in [heads, *shown]
+        ]
         if len(self) > MOST_SHOWN:
             lines.append(f"... and {len(self) - MOST_SHOWN} columns more")
         return "\n".join(lines)
@@ -58,14 +61,17 @@ class ColumnTable(tuple[ColumnUse, ...]):
         for view, name, note in notes:
             more.setdefault((view, name), []).append(note)
         return ColumnTable(
-            replace(row, note=", ".join(dict.fromkeys([*filter(None, [row.note]), *more.get((row.view, row.column), ())])))
+            replace(
+                row,
+                note=", ".join(
+                    dict.fromkeys([*filter(None, [row.note]), *more.get((row.view, row.column), ())])
+                ),
+            )
             for row in self
         )
 
 
-def column_table(
-    blocks: Sequence[Block | PairwiseBlock], left_out: Sequence[LeftOut]
-) -> ColumnTable:
+def column_table(blocks: Sequence[Block | PairwiseBlock], left_out: Sequence[LeftOut]) -> ColumnTable:
     """Return what the blocks of a bank make of the columns, each column once, in the order of the blocks."""
     found: dict[tuple[str | None, str | int], ColumnUse] = {}
     for block in blocks:

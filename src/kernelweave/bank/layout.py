@@ -11,7 +11,8 @@ import numpy as np
 from kernelweave._typing import AnyArray, Indices
 from kernelweave.views.column_types import ColumnType, column_types
 from kernelweave.views.column_values import empty_cells, number_matrix, numeric_dtypes
-from kernelweave.views.encoders import Encoder, Transformed, encode_together
+from kernelweave.views.encode import encode_together
+from kernelweave.views.encoders import Encoder
 from kernelweave.views.tables import (
     Table,
     as_floats,
@@ -25,6 +26,7 @@ from kernelweave.views.tables import (
     take_columns,
     take_rows,
 )
+from kernelweave.views.text_encoders import Transformed
 from kernelweave.views.views import Views
 
 if TYPE_CHECKING:
@@ -83,7 +85,9 @@ class Layout:
         """Raise ValueError unless all names are those of views."""
         for name in names:
             if name not in self.tables and name not in self._declared:
-                raise ValueError(f"transform= names the view {name!r}, which is not there; {self._advice(name)}")
+                raise ValueError(
+                    f"transform= names the view {name!r}, which is not there; {self._advice(name)}"
+                )
 
     def single_columns(self) -> list[tuple[str | None, int]]:
         """Return every column as a pair (view, position)."""
@@ -166,7 +170,10 @@ class Layout:
 
     def rows_with(self, raw: Columns) -> tuple[Table, str]:
         """Return some columns of the samples that have a value in any of them, and how to call them."""
-        table, empty = take_columns(self.tables[raw.view], np.array(raw.positions, dtype=np.intp)), self.empty(raw)
+        table, empty = (
+            take_columns(self.tables[raw.view], np.array(raw.positions, dtype=np.intp)),
+            self.empty(raw),
+        )
         if empty is not None and (absent := empty.all(axis=1)).any():
             table = take_rows(table, np.flatnonzero(~absent))
         return table, self._called(raw.view)
@@ -356,7 +363,7 @@ class Block:
 
     def absent(self, X: Any) -> AnyArray:
         """Return which rows of X lack the block: all of its cells are empty."""
-        return np.logical_and.reduce([part.absent(X) for part in self.parts])
+        return np.asarray(np.logical_and.reduce([part.absent(X) for part in self.parts]))
 
     def of_rows(self, X: Any) -> Block:  # noqa: ARG002 - see PairwiseBlock
         """Return the block for a fit to rows X of the samples it was resolved for."""

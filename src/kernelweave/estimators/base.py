@@ -33,8 +33,10 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
 class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator over a bank of kernels."""
 
-    # Whether a sample may lack views: rows of NaN. Single empty cells are filled.
+    # Whether a sample may lack views: rows of NaN.
     accepts_missing_views: ClassVar[bool] = False
+    # Whether single empty cells may stand in the data.
+    fills_gaps: ClassVar[bool] = True
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {}
 
     def part(self, name: str) -> Any:
@@ -112,7 +114,7 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         tags.input_tags.three_d_array = precomputed
         tags.input_tags.two_d_array = not precomputed
         tags.input_tags.sparse = not precomputed  # as far as the kernels take it; they say so if not
-        tags.input_tags.allow_nan = not precomputed and self.accepts_missing_views
+        tags.input_tags.allow_nan = not precomputed and self.fills_gaps
         tags.input_tags.string = tags.input_tags.categorical = not precomputed
         return tags
 

@@ -21,8 +21,8 @@ WORDS = {
     "identifier": "{columns} {has} a different value in every row and {isare} taken for the name of the row, which "
     "KernelBank.by_type() leaves out: drop {it}.",
     "constant": "{columns} {has} one value in all rows and cannot help: drop {it}.",
-    EQUALS_TARGET: "{columns} {has} the target, or one value per class: the model may only look it up in {it}. Drop {it}, "
-    "unless known before the target is.",
+    EQUALS_TARGET: "{columns} {has} the target, or one value per class: the model may only look it up. "
+    "Drop {it}, unless known before the target is.",
 }
 
 
@@ -34,7 +34,11 @@ def note_columns(estimator: Any, X: Any, y: Any) -> None:
     if odd:
         estimator.odd_columns_ = tuple(odd)
     for note, sentence in WORDS.items():
-        columns = [repr(name) if view is None else f"{name!r} of view {view!r}" for view, name, own in odd if own == note]
+        columns = [
+            repr(name) if view is None else f"{name!r} of view {view!r}"
+            for view, name, own in odd
+            if own == note
+        ]
         if columns:
             one, more = len(columns) == 1, len(columns) - MOST_NAMED
             shown = ", ".join(columns[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -60,8 +64,10 @@ def odd_columns(X: Any, y: Any, used: ColumnTable) -> list[tuple[str | None, str
         if is_sparse(data) or not hasattr(data, "columns") or not hasattr(data, "shape"):
             continue
         table = as_table(data, "X")
-        names = column_names(table) or tuple(range(table.shape[1]))
-        notes = [(name, kind.note) for name, kind in zip(names, column_types(table), strict=True) if kind.note]
+        names: tuple[str | int, ...] = column_names(table) or tuple(range(table.shape[1]))
+        notes = [
+            (name, kind.note) for name, kind in zip(names, column_types(table), strict=True) if kind.note
+        ]
         if target.ndim == 1 and 2 < target.size == table.shape[0]:
             notes += [(names[j], EQUALS_TARGET) for j in _equal_columns(table, target, index)]
         found += [(view, name, note) for name, note in notes]

@@ -81,7 +81,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     if holds_words(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return np.asarray(X)
-    finite: Any = "allow-nan" if getattr(estimator, "accepts_missing_views", False) else True
+    finite: Any = "allow-nan" if getattr(estimator, "fills_gaps", False) else True
     return validate_data(
         estimator, X, reset=reset, dtype=np.float64, accept_sparse="csr", ensure_all_finite=finite
     )
@@ -128,6 +128,7 @@ def _of_lists(X: Any) -> AnyArray | None:
 
 def require_same_rows(X: Any, y: Any) -> None:
     """Raise ValueError where X and y label their rows and the labels differ, or differ in order."""
+    X = Views(X) if isinstance(X, Mapping) else X
     own, of_y = (X.labels if isinstance(X, Views) else row_labels(X)), row_labels(y)
     if own is None or of_y is None or len(own) != len(of_y) or own.equals(of_y):
         return

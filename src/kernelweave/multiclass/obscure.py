@@ -18,6 +18,7 @@ from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank
 from kernelweave.bank.features import Features
 from kernelweave.estimators.base import KernelEstimator, predicted_classes, reset
+from kernelweave.estimators.column_notes import note_columns
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.training import warn_of_gap
 from kernelweave.estimators.validation import (
@@ -31,6 +32,7 @@ from kernelweave.estimators.validation import (
     is_precomputed,
     labels_among,
     named_classes,
+    require_same_rows,
     sample_weights,
 )
 from kernelweave.gram.memory import require_room
@@ -154,6 +156,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         """Learn the weights and the classifier from samples X and their labels y."""
         self._check_parameters()
         reset(self)
+        require_same_rows(X, y)
         X = check_input(self, X, reset=True)
         fitted = as_bank(self.bank).fit(X)
         self.classes_, index = encode_labels(y, fitted.n_samples)
@@ -167,6 +170,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             progress = bar("p-norm MKL", getattr(self.part("solver"), "tol", 1e-4))
             result = self.part("solver").solve(problem, rng, progress, self._keyed_checkpoint(problem, X))
         self._set_fitted(fitted, features, rows, result)
+        note_columns(self, X, y)
         self._warn_unless_finished(result)
         return self
 

@@ -18,6 +18,7 @@ from kernelweave.bank.cross import contributions, scores
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.base import KernelClassifier, reset
 from kernelweave.estimators.calibration import calibrate
+from kernelweave.estimators.column_notes import note_columns
 from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
 from kernelweave.estimators.training import stop_reason, warn_of_gap
 from kernelweave.estimators.validation import (
@@ -27,6 +28,7 @@ from kernelweave.estimators.validation import (
     check_input,
     check_number,
     encode_labels,
+    require_same_rows,
     sample_weights,
     signs,
 )
@@ -142,6 +144,7 @@ class SVM2K(KernelClassifier):
             calibrate(self, X, y, sample_weight)
             return self
         reset(self)
+        require_same_rows(X, y)
         fitted = as_bank(self.part("bank")).fit(check_input(self, X, reset=True))
         if len(fitted) != 2:
             names = ", ".join(fitted.names)
@@ -154,6 +157,7 @@ class SVM2K(KernelClassifier):
         self.kernel_names_ = fitted.names
         self.kernel_weights_ = np.full(2, 0.5)
         self._set_fitted(solutions)
+        note_columns(self, X, y)
         worst = max(solutions, key=lambda solution: solution.relative_gap)
         if worst.stopped != "converged":
             warn_of_gap(worst.certificate, self.tol, stop_reason(worst.stopped, worst.steps))

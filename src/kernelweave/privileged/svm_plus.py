@@ -18,6 +18,7 @@ from kernelweave.bank import KernelBank, Views
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.base import KernelClassifier, reset
 from kernelweave.estimators.calibration import calibrate
+from kernelweave.estimators.column_notes import note_columns
 from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
 from kernelweave.estimators.training import warn_if_open
 from kernelweave.estimators.validation import (
@@ -30,6 +31,7 @@ from kernelweave.estimators.validation import (
     check_part,
     encode_labels,
     is_precomputed,
+    require_same_rows,
     sample_weights,
     signs,
 )
@@ -170,6 +172,7 @@ class SVMPlusClassifier(KernelClassifier):
             calibrate(self, X, y, sample_weight, privileged=privileged)
             return self
         reset(self)
+        require_same_rows(X, y)
         fitted = as_bank(self.bank).fit(check_input(self, X, reset=True))
         classes, index = encode_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, self.class_weight, classes, index)
@@ -180,6 +183,7 @@ class SVMPlusClassifier(KernelClassifier):
         self.bank_ = fitted.for_prediction()
         self.kernel_names_ = fitted.names
         self._set_fitted(results, len(fitted))
+        note_columns(self, X, y)
         warn_if_open(results, self.tol)
         return self
 

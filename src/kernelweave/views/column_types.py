@@ -94,13 +94,13 @@ def are_counts(table: Table) -> bool:
     values = number_matrix(table, "X")
     with np.errstate(invalid="ignore"):
         return bool(
-            (values == 0).mean() > ZEROS_OF_COUNTS and (values >= 0).all() and (values == np.floor(values)).all()
+            (values == 0).mean() > ZEROS_OF_COUNTS
+            and (values >= 0).all()
+            and (values == np.floor(values)).all()
         )
 
 
-def _numeric_types(
-    table: Table, positions: AnyArray, names: tuple[str, ...], what: str
-) -> list[ColumnType]:
+def _numeric_types(table: Table, positions: AnyArray, names: tuple[str, ...], what: str) -> list[ColumnType]:
     """Return the types of columns of numbers, all at once: there may be thousands."""
     values = number_matrix(take_columns(table, positions), what)
     gone = np.isnan(values)

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.views.tables import Table, as_floats, column_names, is_pandas, is_polars, is_sparse, take_columns
+from kernelweave.views.tables import (
+    Table,
+    as_floats,
+    column_names,
+    is_pandas,
+    is_polars,
+    is_sparse,
+    take_columns,
+)
 
 ISO_DATE = re.compile(
     r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?(Z|[+-]\d{2}:?\d{2})?", re.ASCII
@@ -59,7 +67,7 @@ class Column:
         else:
             found = np.where(self.empty, 0, values).astype(np.float64)
         found[self.empty] = np.nan
-        return found
+        return np.asarray(found, dtype=np.float64)
 
     def members(self) -> list[list[str]]:
         """Return the members of every set as text, each once."""
@@ -140,7 +148,7 @@ def empty_cells(table: Table, positions: Indices | Sequence[int], what: str) -> 
     if all(numeric):
         if not is_pandas(part) and not is_polars(part) and part.dtype.kind != "f":
             return np.zeros(part.shape, dtype=bool)
-        return np.isnan(as_floats(part, what, finite=False))
+        return np.asarray(np.isnan(as_floats(part, what, finite=False)))
     return np.column_stack([read_column(part, j, what).empty for j in range(part.shape[1])])
 
 
@@ -314,5 +322,5 @@ def _instant(value: Any) -> np.datetime64:
             raise ValueError(f"{value!r} is no date")
         value = datetime.fromisoformat(value)
     if isinstance(value, datetime) and value.tzinfo is not None:
-        value = value.astimezone(timezone.utc).replace(tzinfo=None)
+        value = value.astimezone(UTC).replace(tzinfo=None)
     return np.datetime64(value, "us")

@@ -8,25 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import clone
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, normalize
-from sklearn.utils import get_tags
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.views.column_types import ColumnType
 from kernelweave.views.column_values import (
     EXACT,
     SAID,
-    Column,
     column_called,
-    empty_cells,
     number_matrix,
     numeric_dtypes,
     read_column,
 )
-from kernelweave.views.tables import Table, as_floats, is_pandas, is_polars, is_sparse, stack, take_columns
+from kernelweave.views.tables import Table, as_floats, is_pandas, is_polars, is_sparse
 
 # Indicators of more values than this are held sparse.
 DENSE_VALUES = 100
@@ -88,7 +81,10 @@ class Standardiser:
         mean, deviation = V.mean(axis=0), V.std(axis=0)
         constant = V.min(axis=0) == V.max(axis=0)
         kept = np.flatnonzero(~constant)
-        shift, factor = mean, np.where(constant | (deviation == 0.0), 1.0, 1.0 / np.where(deviation > 0, deviation, 1))
+        shift, factor = (
+            mean,
+            np.where(constant | (deviation == 0.0), 1.0, 1.0 / np.where(deviation > 0, deviation, 1)),
+        )
         if scaled is not None:
             shift, factor = np.where(scaled, shift, 0.0), np.where(scaled, factor, 1.0)
         patterns: dict[bytes, list[int]] = {}
@@ -224,7 +220,7 @@ class CategoryEncoder(Encoder):
         words = _word_matrix(table, what)
         encoder = OneHotEncoder(handle_unknown="ignore").fit(words)
         encoder.set_params(sparse_output=sum(map(len, encoder.categories_)) > DENSE_VALUES)
-        return cls(encoder, tuple(np.equal(words, None).sum(axis=0).tolist()))
+        return cls(encoder, tuple(sum(text is None for text in column) for column in words.T))
 
     def transform(self, table: Table, what: str) -> Any:
         words = _word_matrix(table, what)
@@ -349,223 +345,3 @@ def _phase(seconds: Vector, period: float) -> Vector:
     if period > DAY:
         seconds = np.floor(seconds / DAY) * DAY
     return np.mod(seconds, period) / period
-
-
-@dataclass(frozen=True)
-class TextEncoder(Encoder):
-    """Free text: tf-idf of its words and of its runs of two to four characters, rows of unit length."""
-
-    vectorisers: tuple[Any, ...] = field(repr=False)
-    filled: tuple[int, ...] = field(repr=False)
-
-    @classmethod
-    def learn(cls, table: Table, what: str) -> TextEncoder:
-        texts, empty = _texts(table, what)
-        found = []
-        for vectoriser in (
-            TfidfVectorizer(token_pattern=r"(?u)\b\w+\b", sublinear_tf=True),
-            TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True),
-        ):
-            try:
-                found.append(vectoriser.fit(texts))
-            except ValueError:  # no words in it, only signs
-                continue
-        return cls(tuple(found), (int(empty.sum()),))
-
-    def transform(self, table: Table, what: str) -> Any:
-        texts, _ = _texts(table, what)
-        return normalize(sparse.hstack([one.transform(texts) for one in self.vectorisers], format="csr"))
-
-    @property
-    def words(self) -> str:
-        return "tf-idf of words and characters"
-
-
-def _texts(table: Table, what: str) -> tuple[list[str], AnyArray]:
-    column = read_column(table, 0, what)
-    if column.form in ("number", "boolean", "set"):
-        raise ValueError(
-            f"{column_called(table, 0, what)} held text when the model was fitted and holds {SAID[column.form]} "
-            "now; pass it as it was then."
-        )
-    return ["" if text is None else text for text in column.words], column.empty
-
-
-@dataclass(frozen=True)
-class SetEncoder(Encoder):
-    """Sets and lists: indicators of their members, rows of unit length."""
-
-    members: dict[str, int] = field(repr=False)
-    filled: tuple[int, ...] = field(repr=False)
-
-    @classmethod
-    def learn(cls, table: Table, what: str) -> SetEncoder:
-        column = _sets(table, what)
-        known = sorted({member for row in column.members() for member in row})
-        return cls({member: place for place, member in enumerate(known)}, (int(column.empty.sum()),))
-
-    def transform(self, table: Table, what: str) -> Any:
-        rows = _sets(table, what).members()
-        places = [[self.members[member] for member in row if member in self.members] for row in rows]
-        starts = np.concatenate([[0], np.cumsum([len(row) for row in places])])
-        data = np.concatenate([np.full(len(few), 1.0 / np.sqrt(max(len(row), 1))) for few, row in zip(places, rows, strict=True)])
-        columns = np.array([place for row in places for place in sorted(row)], dtype=np.intp)
-        return sparse.csr_matrix((data, columns, starts), shape=(len(rows), max(len(self.members), 1)))
-
-    @property
-    def words(self) -> str:
-        return "indicators of members, unit rows"
-
-
-def _sets(table: Table, what: str) -> Column:
-    column = read_column(table, 0, what)
-    if column.form not in ("set", "empty"):
-        raise ValueError(
-            f"{column_called(table, 0, what)} held sets when the model was fitted and holds {SAID[column.form]} now; "
-            "pass sets or lists."
-        )
-    return column
-
-
-@dataclass(frozen=True)
-class SideBySide(Encoder):
-    """Several encoders of parts of the same columns, side by side; ``factors`` bring them to one scale."""
-
-    parts: tuple[tuple[Indices, Encoder], ...]
-    factors: tuple[float, ...]
-    filled: tuple[int, ...] = field(repr=False)
-
-    def transform(self, table: Table, what: str) -> Any:
-        found = []
-        for (columns, encoder), factor in zip(self.parts, self.factors, strict=True):
-            block = encoder.transform(take_columns(table, columns), what)
-            found.append(block if factor == 1.0 else block * factor)
-        return stack(found)
-
-    @property
-    def words(self) -> str:
-        return "by type"
-
-    def words_of(self, position: int) -> str:
-        for columns, encoder in self.parts:
-            if position in columns:
-                return encoder.words_of(int(np.flatnonzero(columns == position)[0]))
-        return self.words
-
-
-@dataclass(frozen=True)
-class Transformed(Encoder):
-    """Columns as a transformer of the user makes them; what it leaves empty is filled by medians."""
-
-    transformer: Any
-    is_text: bool
-    fill: Vector = field(repr=False)
-    filled: tuple[int, ...] = field(repr=False)
-
-    @classmethod
-    def learn(cls, transformer: Any, table: Table, what: str) -> Transformed:
-        if not hasattr(transformer, "fit") or not hasattr(transformer, "transform"):
-            raise TypeError(
-                f"transform= takes a transformer of scikit-learn, or a dict of view to transformer; got "
-                f"{transformer!r}."
-            )
-        gone = empty_cells(table, np.arange(table.shape[1]), what)
-        filled = tuple(gone.sum(axis=0).tolist())
-        is_text = int(table.shape[1]) == 1 and _reads_texts(transformer)
-        fitted = clone(transformer).fit(_texts(table, what)[0] if is_text else table)
-        found = cls(fitted, is_text, np.zeros(0), filled)
-        V = found._raw(table, what)
-        if is_sparse(V) or not np.isnan(V).any():
-            fill = np.zeros(V.shape[1]) if is_sparse(V) else np.median(V, axis=0)
-        else:
-            fill = np.nan_to_num(Standardiser.learn(V, plain=True).fill)
-        return cls(fitted, is_text, fill, filled)
-
-    def transform(self, table: Table, what: str) -> Any:
-        V = self._raw(table, what)
-        if V.shape[1] != self.fill.size:
-            raise ValueError(
-                f"{self.transformer!r} made {V.shape[1]} columns of {what} and {self.fill.size} when it was fitted; it "
-                "has to make as many of any rows."
-            )
-        return V if is_sparse(V) or not np.isnan(V).any() else np.where(np.isnan(V), self.fill, V)
-
-    def _raw(self, table: Table, what: str) -> Any:
-        made = self.transformer.transform(_texts(table, what)[0] if self.is_text else table)
-        if np.ndim(made) == 1:
-            made = np.asarray(made)[:, None]
-        return as_floats(made, f"what {type(self.transformer).__name__} made of {what}", finite=False)
-
-    @property
-    def words(self) -> str:
-        return type(self.transformer).__name__
-
-
-def _reads_texts(transformer: Any) -> bool:
-    """Tell whether a transformer wants one text per row, as vectorizers do."""
-    if hasattr(transformer, "steps"):
-        return _reads_texts(transformer.steps[0][1])
-    if hasattr(transformer, "transformer_list"):
-        return _reads_texts(transformer.transformer_list[0][1])
-    try:
-        tags = get_tags(transformer).input_tags
-    except Exception:  # no estimator of scikit-learn: it gets the columns
-        return False
-    return bool(tags.string and not tags.two_d_array)
-
-
-def encoder_of(
-    name: str, table: Table, types: Sequence[ColumnType], what: str, *, plain: bool = False
-) -> Encoder:
-    """Return the encoder of columns of one group of types, learnt on the rows of a table."""
-    if name == "numbers":
-        booleans = np.array([kind.name == "boolean" for kind in types], dtype=bool)
-        return NumberEncoder.learn(table, what, booleans, plain=plain)
-    if name == "ordered":
-        return OrderedEncoder.learn(table, what, [kind.levels or () for kind in types])
-    learn = {
-        "counts": CountEncoder.learn,
-        "categories": CategoryEncoder.learn,
-        "dates": DateEncoder.learn,
-        "text": TextEncoder.learn,
-        "set": SetEncoder.learn,
-    }
-    return learn[name](table, what)
-
-
-# The group of columns that are encoded together, by their type; text and sets stand alone.
-GROUPS = {
-    "number": "numbers",
-    "boolean": "numbers",
-    "category": "categories",
-    "ordered": "ordered",
-    "date": "dates",
-    "text": "text",
-    "set": "set",
-}
-
-
-def encode_together(table: Table, types: Sequence[ColumnType], what: str, *, plain: bool = False) -> Encoder:
-    """Return one encoder of all columns, each by its type, so that a column of any type counts alike."""
-    places: dict[object, list[int]] = {}
-    for j, kind in enumerate(types):
-        group = GROUPS[kind.name]
-        places.setdefault((group, j) if group in ("text", "set") else (group, -1), []).append(j)
-    parts, filled = [], np.zeros(len(types), dtype=int)
-    for (group, _), columns in places.items():  # type: ignore[misc]
-        chosen = np.array(columns, dtype=np.intp)
-        encoder = encoder_of(group, take_columns(table, chosen), [types[j] for j in columns], what, plain=plain)
-        parts.append((chosen, encoder))
-        filled[chosen] = encoder.filled
-    return side_by_side(parts, tuple(filled.tolist()))
-
-
-def side_by_side(parts: Sequence[tuple[Indices, Encoder]], filled: tuple[int, ...]) -> Encoder:
-    """Return encoders as one, so that columns of all types count alike."""
-    if len(parts) == 1:
-        return parts[0][1]
-    factors = tuple(
-        float(np.sqrt(columns.size)) if isinstance(encoder, CategoryEncoder) else 1.0
-        for columns, encoder in parts
-    )
-    return SideBySide(tuple(parts), factors, filled)

@@ -67,7 +67,9 @@ def _order(name: str, own: Any, first: str, order: Any) -> Indices:
         )
     missing = [label for label in order if label not in own][:1]
     extra = [label for label in own if label not in order][:1]
-    lacks = f"view {name!r} has no row {missing[0]!r}" if missing else f"view {first!r} has no row {extra[0]!r}"
+    lacks = (
+        f"view {name!r} has no row {missing[0]!r}" if missing else f"view {first!r} has no row {extra[0]!r}"
+    )
     raise ValueError(
         f"The rows of views {first!r} and {name!r} do not have the same labels ({lacks}); join them with "
         "Views.join({...}, on=...), which keeps everybody, or use .reset_index(drop=True) on both if their rows are "
@@ -134,14 +136,18 @@ def _keys(name: str, table: Table, on: Any) -> list[Any]:
         keys = table.index.get_level_values(on).tolist()
     elif on not in table.columns:
         known = column_names(table) or ()
-        raise ValueError(f"View {name!r} has no column {on!r} to join on; did you mean {near_matches(str(on), known)}?")
+        raise ValueError(
+            f"View {name!r} has no column {on!r} to join on; did you mean {near_matches(str(on), known)}?"
+        )
     else:
         keys = table[on].to_list()
     keys = list(keys)
     seen: set[Any] = set()
     for row, key in enumerate(keys):
         if is_empty(key):
-            raise ValueError(f"View {name!r} has no {on or 'label'} in row {row}; leave the row out, or fill it in.")
+            raise ValueError(
+                f"View {name!r} has no {on or 'label'} in row {row}; leave the row out, or fill it in."
+            )
         if key in seen:
             raise ValueError(
                 f"View {name!r} has the {on or 'label'} {key!r} more than once; one row per sample is needed: average "

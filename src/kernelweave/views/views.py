@@ -110,9 +110,10 @@ class Views:
         >>> views, views.ids.tolist()
         (Views(rna: 3 x 2, mri: 3 x 1), ['a', 'b', 'c'])
         """
-        if not isinstance(tables, Mapping) or not tables:
+        if not isinstance(tables, Mapping):
             raise TypeError(
-                f"Views.join needs a dict of name to frame, received {tables!r:.60}; use Views.join({{'rna': A}}, on=...)."
+                f"Views.join needs a dict of name to frame, received {type(tables).__name__}; use "
+                'Views.join({"rna": A, "mri": B}, on="patient").'
             )
         checked = {name: as_table(table, f"view {name!r}") for name, table in tables.items()}
         parts, places, ids = joined(checked, on, how)
@@ -268,11 +269,17 @@ def _spread(table: Table, places: Indices, n: int, name: str) -> Table:
 
 def _whole_numbers_kept(table: Table) -> Table:
     """Return a pandas frame whose largest whole numbers survive that a column gets gaps."""
-    large = [
-        name
-        for name, dtype in table.dtypes.items()
-        if getattr(dtype, "kind", "") in "iu" and len(table) and (abs(table[name].astype(object)) >= EXACT).any()
-    ] if table.columns.is_unique else []
+    large = (
+        [
+            name
+            for name, dtype in table.dtypes.items()
+            if getattr(dtype, "kind", "") in "iu"
+            and len(table)
+            and (abs(table[name].astype(object)) >= EXACT).any()
+        ]
+        if table.columns.is_unique
+        else []
+    )
     return table.astype(dict.fromkeys(large, "Int64")) if large else table
 
 

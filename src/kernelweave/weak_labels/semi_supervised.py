@@ -23,6 +23,7 @@ from kernelweave.estimators.validation import (
     check_input,
     check_number,
     label_column,
+    require_same_rows,
     sample_weights,
     signs,
 )
@@ -170,6 +171,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type:
         """
         self._check_parameters()
         reset(self)
+        require_same_rows(X, y)
         X = check_input(self, X, reset=True)
         fitted = as_bank(self.bank).fit(X)
         self.classes_, index = split_labels(y, fitted.n_samples)
