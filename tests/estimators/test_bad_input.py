@@ -42,15 +42,15 @@ MODEL = MKLClassifier(KernelBank([Linear()])).fit(FRAME, Y)
 PRECOMPUTED = MKLClassifier("precomputed").fit([K, K + np.eye(30)], Y)
 
 CASES = {
-    "NaN": (lambda: fit(with_entry(np.nan)), "NaN"),
+    "rows of NaN": (lambda: fit(np.full((30, 4), np.nan)), "no view at all"),
     "infinity": (lambda: fit(with_entry(np.inf)), "infinity"),
-    "NaN in a named column": (lambda: fit(named(FRAME, "bmi", np.nan), bank=KernelBank([Linear()])), "bmi"),
-    "NaN in a view": (
-        lambda: fit(Views({"a": X, "b": with_entry(np.nan)}), bank=KernelBank.per_view()),
+    "infinity in a named column": (lambda: fit(named(FRAME, "bmi", np.inf), bank=KernelBank([Linear()])), "bmi"),
+    "infinity in a view": (
+        lambda: fit(Views({"a": X, "b": with_entry(np.inf)}), bank=KernelBank.per_view()),
         "'b'",
     ),
     "NaN in a kernel": (lambda: fit([K, np.full((30, 30), np.nan)], bank="precomputed"), "Kernel 1"),
-    "text column": (lambda: fit(named(FRAME, "dose", "high"), bank=KernelBank([Linear()])), "dose"),
+    "a column of dicts": (lambda: fit(named(FRAME, "dose", [{}] * 30), bank=KernelBank([Linear()])), "dose"),
     "one class": (lambda: fit(X, np.zeros(30)), r"at least 2 classes, but y has 1 class only: \[0.0\]"),
     "labels that are regression targets": (lambda: fit(X, X[:, 0]), "Unknown label type"),
     "too many labels": (lambda: fit(X, np.r_[Y, 1]), "30 samples but y has 31 labels|inconsistent"),

@@ -324,7 +324,8 @@ def test_a_duplicate_and_a_zero_kernel_and_a_constant_column_are_legal(cancer):
             Entry(Linear(), columns="constant"),
         ]
     )
-    model = MKLClassifier(bank).fit(X, y)
+    with pytest.warns(UserWarning, match="Column 'constant' has one value in all rows"):
+        model = MKLClassifier(bank).fit(X, y)
     assert model.duality_gap_ <= 1e-4
     assert model.kernel_weights_[2] == pytest.approx(0.0, abs=1e-12)
 

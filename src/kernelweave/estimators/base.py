@@ -115,7 +115,7 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         tags.input_tags.two_d_array = not precomputed
         tags.input_tags.sparse = not precomputed  # as far as the kernels take it; they say so if not
         tags.input_tags.allow_nan = not precomputed and self.fills_gaps
-        tags.input_tags.string = tags.input_tags.categorical = not precomputed
+        tags.input_tags.string = not precomputed
         return tags
 
 

@@ -24,6 +24,7 @@ from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.learners import Learner
 from kernelweave.views.joining import row_labels
+from kernelweave.views.tables import is_sparse
 
 PRECOMPUTED = "precomputed"
 # Targets of a learner, in words.
@@ -89,7 +90,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def as_samples(X: Any) -> Any:
     """Return samples as estimators take them: a dict or a list of tables becomes ``Views``."""
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not is_sparse(X):  # one format of scipy is a dict
         return Views(X)
     if isinstance(X, list | tuple) and X and all(_is_table(table) for table in X):
         return Views({f"view{number}": table for number, table in enumerate(X)})
@@ -128,7 +129,7 @@ def _of_lists(X: Any) -> AnyArray | None:
 
 def require_same_rows(X: Any, y: Any) -> None:
     """Raise ValueError where X and y label their rows and the labels differ, or differ in order."""
-    X = Views(X) if isinstance(X, Mapping) else X
+    X = as_samples(X) if isinstance(X, Mapping) else X
     own, of_y = (X.labels if isinstance(X, Views) else row_labels(X)), row_labels(y)
     if own is None or of_y is None or len(own) != len(of_y) or own.equals(of_y):
         return

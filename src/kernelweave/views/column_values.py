@@ -65,7 +65,7 @@ class Column:
             whole = np.where(self.empty, origin, values).astype(object)
             found = (whole - origin).astype(np.float64)
         else:
-            found = np.where(self.empty, 0, values).astype(np.float64)
+            found = np.asarray(np.where(self.empty, 0, values).astype(np.float64))
         found[self.empty] = np.nan
         return np.asarray(found, dtype=np.float64)
 
