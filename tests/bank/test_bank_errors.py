@@ -43,7 +43,11 @@ def spoilt(value):
         (pd.DataFrame({"z": [1j, 2.0]}), ValueError, "Column 'z' of X is not numeric"),
         (X + 1j, ValueError, "Complex data not supported"),
         (np.array([[1.0, 2j]], dtype=object), ValueError, "Column 1 of X .* Complex data not supported"),
-        (np.array([[1.0, {1}], [1.0, "a"]], dtype=object), TypeError, "Column 1 of X holds sets in some rows"),
+        (
+            np.array([[1.0, {1}], [1.0, "a"]], dtype=object),
+            TypeError,
+            "Column 1 of X holds sets in some rows",
+        ),
         (np.array([[{"a": 1}]], dtype=object), TypeError, "argument must be .* string.* number"),
         (
             Views({"mri": pd.DataFrame(spoilt(np.inf), columns=["a", "b", "c"])}),
@@ -181,7 +185,12 @@ VIEWS = Views({"rna": X, "mri": FRAME})
         (VIEWS, Views({"rna": X}), ValueError, "no view 'mri', which the bank was fitted with; it has rna"),
         (VIEWS, Views({"rna": X, "mri": X[:, :2]}), ValueError, "view 'mri' has 2 features"),
         (FRAME, FRAME.rename(columns={"bp": "bpp"}), ValueError, "no column 'bp', .* it has 'bpp'"),
-        (FRAME, FRAME.assign(bp="high"), ValueError, "Column 'bp' of X held numbers .* holds words now .'high'"),
+        (
+            FRAME,
+            FRAME.assign(bp="high"),
+            ValueError,
+            "Column 'bp' of X held numbers .* holds words now .'high'",
+        ),
     ],
 )
 def test_new_data_unlike_the_training_data_are_refused_before_anything_is_computed(

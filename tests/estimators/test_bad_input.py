@@ -44,7 +44,10 @@ PRECOMPUTED = MKLClassifier("precomputed").fit([K, K + np.eye(30)], Y)
 CASES = {
     "rows of NaN": (lambda: fit(np.full((30, 4), np.nan)), "no view at all"),
     "infinity": (lambda: fit(with_entry(np.inf)), "infinity"),
-    "infinity in a named column": (lambda: fit(named(FRAME, "bmi", np.inf), bank=KernelBank([Linear()])), "bmi"),
+    "infinity in a named column": (
+        lambda: fit(named(FRAME, "bmi", np.inf), bank=KernelBank([Linear()])),
+        "bmi",
+    ),
     "infinity in a view": (
         lambda: fit(Views({"a": X, "b": with_entry(np.inf)}), bank=KernelBank.per_view()),
         "'b'",

@@ -121,7 +121,11 @@ def test_many_whole_numbers_most_of_them_zero_are_counts(rng):
 
 def test_empty_cells_are_found_in_every_library():
     values = ["a", None, "", "  ", "b"]
-    for table in (pandas_column(values), pl.DataFrame({"a": values}), np.array(values, dtype=object)[:, None]):
+    for table in (
+        pandas_column(values),
+        pl.DataFrame({"a": values}),
+        np.array(values, dtype=object)[:, None],
+    ):
         assert read_column(table, 0, "X").empty.tolist() == [False, True, True, True, False]
     for gap in (np.nan, pd.NA, pd.NaT, None):
         column = read_column(np.array([["a"], [gap]], dtype=object), 0, "X")
@@ -129,7 +133,9 @@ def test_empty_cells_are_found_in_every_library():
 
 
 def test_words_are_the_same_whatever_number_type_they_come_from():
-    columns = [read_column(np.array(v, dtype=object)[:, None], 0, "X") for v in (["1", "x"], [1, "x"], [1.0, "x"])]
+    columns = [
+        read_column(np.array(v, dtype=object)[:, None], 0, "X") for v in (["1", "x"], [1, "x"], [1.0, "x"])
+    ]
     assert [column.words.tolist() for column in columns] == [["1", "x"]] * 3
 
 

@@ -81,10 +81,12 @@ def read_column(table: Table, position: int, what: str) -> Column:
     """Return a column of a dense table as plain values."""
     try:
         if is_pandas(table):
-            return _of_pandas(table.iloc[:, position])
-        if is_polars(table):
-            return _of_polars(table.to_series(position))
-        return _of_array(np.asarray(table)[:, position])
+            found = _of_pandas(table.iloc[:, position])
+        elif is_polars(table):
+            found = _of_polars(table.to_series(position))
+        else:
+            found = _of_array(np.asarray(table)[:, position])
+        return Column(np.zeros(found.empty.size), found.empty, "empty") if found.empty.all() else found
     except UnreadableError as error:
         raise error.kind(f"{column_called(table, position, what)} {error}") from None
 

@@ -87,7 +87,7 @@ class Views:
             if lengths[0] != lengths[1]:
                 raise ValueError(
                     f"View {first!r} has {lengths[0]} samples and view {name!r} has {lengths[1]}; "
-                    "all views need the same samples in the same order."
+                    "all views need the same samples in the same order; Views.join joins tables of different ones."
                 )
         self._tables, self._ids = aligned_by_label(self._tables)
         self._rows: Indices | None = None
