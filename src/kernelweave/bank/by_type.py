@@ -15,7 +15,7 @@ from kernelweave.kernels import Gaussian, Kernel, Laplacian, Linear, Scaling, Un
 from kernelweave.views.column_types import ColumnType, are_counts, column_types
 from kernelweave.views.encode import GROUPS, encoder_of, side_by_side
 from kernelweave.views.encoders import Encoder, NumberEncoder
-from kernelweave.views.tables import is_sparse, take_columns
+from kernelweave.views.tables import Part, is_sparse, take_columns
 
 # Types whose columns are a block each.
 ALONE = ("text", "set")
@@ -187,7 +187,10 @@ class _Groups:
 
     def _add(self, name: str, members: list[int]) -> None:
         encoder = encoder_of(
-            name, take_columns(self.table, np.array(members)), [self.types[k] for k in members], self.what
+            name,
+            take_columns(self.table, np.array(members)),
+            [self.types[k] for k in members],
+            Part(self.what, members),
         )
         if not isinstance(encoder, NumberEncoder) or encoder.standardiser.size:
             self.parts.append((name, members, encoder))
@@ -226,7 +229,8 @@ class _Groups:
         if encoder is None:
             return Block(label, (raw,))
         types = tuple(self.types[k] for k in members)
-        return Block(label, (raw.encoded(encoder, types, self.whole.positions),))
+        scope = self.layout.scope(self.whole)
+        return Block(label, (raw.encoded(encoder, types, self.whole.positions if scope is None else scope),))
 
     def _label(self, name: str, members: list[int], alone: bool) -> str:
         if alone:

@@ -14,6 +14,7 @@ from kernelweave.views.column_values import empty_cells, number_matrix, numeric_
 from kernelweave.views.encode import encode_together
 from kernelweave.views.encoders import Encoder
 from kernelweave.views.tables import (
+    Part,
     Table,
     as_floats,
     as_table,
@@ -137,7 +138,7 @@ class Layout:
         if not table.shape[0]:
             return raw  # nobody has this view, as is said elsewhere
         types = column_types(table, what)
-        return raw.encoded(encode_together(table, types, what, plain=True), types)
+        return raw.encoded(encode_together(table, types, what, plain=True), types, self.scope(raw))
 
     def transformed(self, raw: Columns, transformer: Any) -> Columns:
         """Return columns as a transformer makes them, which is fitted to the samples that have the view."""
@@ -168,6 +169,13 @@ class Layout:
         cells = self._empty[raw.view]
         return None if cells is None else cells[:, list(raw.positions)]
 
+    def scope(self, raw: Columns) -> tuple[int, ...] | None:
+        """Return the columns all of which have to be empty for a sample to lack a block of these columns.
+
+        A sample of a single table cannot lack it: an empty row has gaps, which are filled.
+        """
+        return () if len(self.view_names) == 1 and len(raw.positions) == raw.n_columns else None
+
     def rows_with(self, raw: Columns) -> tuple[Table, str]:
         """Return some columns of the samples that have a value in any of them, and how to call them."""
         table, empty = (
@@ -176,7 +184,7 @@ class Layout:
         )
         if empty is not None and (absent := empty.all(axis=1)).any():
             table = take_rows(table, np.flatnonzero(~absent))
-        return table, self._called(raw.view)
+        return table, Part(self._called(raw.view), raw.positions)
 
     def _called(self, view: str | None) -> str:
         return "X" if view is None else f"view {view!r}"
@@ -252,7 +260,8 @@ class Columns:
     """Some columns of one table: of a view, or of X itself when ``view`` is None.
 
     ``encoder`` turns them into numbers, None for numbers as they are; ``types`` names what they hold, None for
-    numbers. A sample lacks the view if all columns of ``scope`` are empty, None for those of the part itself.
+    numbers. A sample lacks the view if all columns of ``scope`` are empty, None for those of the part itself; no sample
+    does where it names none.
     """
 
     view: str | None
@@ -280,16 +289,16 @@ class Columns:
         table, what = source(X, self.view)
         part = take_columns(table, self._find(self.positions, table, what))
         if self.encoder is not None:
-            return self.encoder.transform(part, what)
-        values = number_matrix(part, what)
-        require_finite(values, part, what, gaps=gaps)
+            return self.encoder.transform(part, Part(what, self.positions))
+        values = number_matrix(part, Part(what, self.positions))
+        require_finite(values, part, Part(what, self.positions), gaps=gaps)
         return values if is_sparse(values) else np.ascontiguousarray(values)
 
     def absent(self, X: Any) -> AnyArray:
         """Return which rows of X have none of the columns."""
         table, what = source(X, self.view)
         positions = self.positions if self.scope is None else self.scope
-        if is_sparse(table):
+        if is_sparse(table) or not positions:
             return np.zeros(table.shape[0], dtype=bool)
         return np.asarray(empty_cells(table, self._find(positions, table, what), what).all(axis=1))
 

@@ -79,9 +79,9 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     if hasattr(X, "columns"):  # pandas and polars frames keep their columns until the bank picks some
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
-    if holds_words(X):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return np.asarray(X)
+    if (cells := as_cells(X)) is not None:
+        validate_data(estimator, cells, reset=reset, skip_check_array=True)
+        return cells
     finite: Any = "allow-nan" if getattr(estimator, "fills_gaps", False) else True
     return validate_data(
         estimator, X, reset=reset, dtype=np.float64, accept_sparse="csr", ensure_all_finite=finite
@@ -102,17 +102,17 @@ def _is_table(data: Any) -> bool:
     return hasattr(data, "shape") and len(data.shape) == 2
 
 
-def holds_words(X: Any) -> bool:
-    """Tell whether an array, or lists, hold something that is no number: words, dates, sets."""
+def as_cells(X: Any) -> AnyArray | None:
+    """Return an array, or lists, that hold words, dates or sets as an array; None where all are numbers."""
     if hasattr(X, "dtype"):
         values = np.asarray(X) if getattr(X, "ndim", 0) == 2 and X.dtype.kind in "OUSMm" else None
     else:
         values = _of_lists(X)
-    if values is None or values.ndim != 2 or values.dtype.kind not in "OUSMm":
-        return False
-    if values.dtype.kind != "O":
-        return True
-    return any(not isinstance(cell, Real | None) for cell in values.ravel().tolist())
+    if values is None or values.ndim != 2:
+        return None
+    if values.dtype.kind == "O" and all(isinstance(cell, Real | None) for cell in values.ravel().tolist()):
+        return None
+    return values
 
 
 def _of_lists(X: Any) -> AnyArray | None:

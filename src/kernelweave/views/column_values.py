@@ -18,7 +18,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.views.tables import (
     Table,
     as_floats,
-    column_names,
+    column_called,
     is_pandas,
     is_polars,
     is_sparse,
@@ -97,12 +97,6 @@ class UnreadableError(Exception):
     def __init__(self, text: str, kind: type[Exception] = ValueError) -> None:
         super().__init__(text)
         self.kind = kind
-
-
-def column_called(table: Table, position: int, what: str) -> str:
-    """Return how to call a column in a message."""
-    names = column_names(table)
-    return f"Column {position if names is None else repr(names[position])} of {what}"
 
 
 def number_matrix(table: Table, what: str, origins: Sequence[int] | None = None) -> Matrix:

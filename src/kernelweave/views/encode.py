@@ -18,7 +18,7 @@ from kernelweave.views.encoders import (
     NumberEncoder,
     OrderedEncoder,
 )
-from kernelweave.views.tables import Table, stack, take_columns
+from kernelweave.views.tables import Part, Table, stack, take_columns
 from kernelweave.views.text_encoders import SetEncoder, TextEncoder
 
 
@@ -33,7 +33,7 @@ class SideBySide(Encoder):
     def transform(self, table: Table, what: str) -> Any:
         found = []
         for (columns, encoder), factor in zip(self.parts, self.factors, strict=True):
-            block = encoder.transform(take_columns(table, columns), what)
+            block = encoder.transform(take_columns(table, columns), Part(what, columns.tolist()))
             found.append(block if factor == 1.0 else block * factor)
         return stack(found)
 

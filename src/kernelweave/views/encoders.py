@@ -14,12 +14,11 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.views.column_values import (
     EXACT,
     SAID,
-    column_called,
     number_matrix,
     numeric_dtypes,
     read_column,
 )
-from kernelweave.views.tables import Table, as_floats, is_pandas, is_polars, is_sparse
+from kernelweave.views.tables import Table, as_floats, column_called, is_pandas, is_polars, is_sparse
 
 # Indicators of more values than this are held sparse.
 DENSE_VALUES = 100

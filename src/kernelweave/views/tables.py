@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 
@@ -126,7 +127,7 @@ def _require_numeric(table: Table, dtypes: list[tuple[Any, bool]], what: str) ->
     for position, (dtype, numeric) in enumerate(dtypes):
         if not numeric:
             raise ValueError(
-                f"{_column(table, position, what)} is not numeric (its type is {dtype}); "
+                f"{column_called(table, position, what)} is not numeric (its type is {dtype}); "
                 "encode it as numbers or leave it out of the columns."
             )
 
@@ -147,7 +148,7 @@ def _objects_as_floats(table: Table, position: int, what: str) -> Any:
         return table[:, position].astype(np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"{_column(table, position, what)} is not numeric: {error}; encode it or leave it out."
+            f"{column_called(table, position, what)} is not numeric: {error}; encode it or leave it out."
         ) from None
 
 
@@ -166,14 +167,28 @@ def require_finite(values: Any, table: Table, what: str, *, gaps: bool = False) 
         value = values[row, position]
     kind = "NaN" if np.isnan(value) else "inf"
     raise ValueError(
-        f"{_column(table, position, what)} contains {kind} in row {row}; impute such values first."
+        f"{column_called(table, position, what)} contains {kind} in row {row}; impute such values first."
     )
 
 
-def _column(table: Table, position: int, what: str) -> str:
+class Part(str):
+    """How to call a table some columns of which were taken: what the whole is called, and where they stand in it."""
+
+    positions: Sequence[int]
+
+    def __new__(cls, what: str, positions: Sequence[int]) -> Part:
+        made = super().__new__(cls, what)
+        before = getattr(what, "positions", None)
+        made.positions = positions if before is None else [before[int(k)] for k in positions]
+        return made
+
+
+def column_called(table: Table, position: int, what: str) -> str:
+    """Return how to call a column in a message."""
     names = column_names(table)
-    column = f"Column {position}" if names is None else f"Column {names[position]!r}"
-    return f"{column} of {what}"
+    if names is not None:
+        return f"Column {names[position]!r} of {what}"
+    return f"Column {what.positions[position] if isinstance(what, Part) else position} of {what}"
 
 
 def resolve_columns(selection: Any, table: Table, what: str = "X") -> Indices:

@@ -13,9 +13,9 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import get_tags
 
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.views.column_values import SAID, Column, column_called, empty_cells, read_column
+from kernelweave.views.column_values import SAID, Column, empty_cells, read_column
 from kernelweave.views.encoders import Encoder, Standardiser
-from kernelweave.views.tables import Table, as_floats, is_sparse
+from kernelweave.views.tables import Table, as_floats, column_called, is_sparse
 
 
 @dataclass(frozen=True)
