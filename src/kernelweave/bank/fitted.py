@@ -71,7 +71,8 @@ class FittedBank(FittedKernels):
         self._items = tuple(items)
         self._left_out = tuple(left_out)
         self._blocks = tuple(blocks)
-        self._training = tuple(block.take(X) for block in blocks)
+        known: dict[int, Any] = {}
+        self._training = tuple(block.take(X, None, known) for block in blocks)
         self._learnt: list[Learnt | None] = [None] * len(items)
         for item in items:
             item.kernel.check()
@@ -260,9 +261,9 @@ class FittedBank(FittedKernels):
         self._require_finite(which[:1], float(np.abs(total).max(initial=0.0)))
         return total
 
-    def rows(self, X: Any, block: int) -> Any:
-        """Return the rows of a block for new samples."""
-        rows = self._blocks[block].take(X, self._training[block])
+    def rows(self, X: Any, block: int, known: dict[int, Any] | None = None) -> Any:
+        """Return the rows of a block for new samples; ``known`` keeps what encoders made of X."""
+        rows = self._blocks[block].take(X, self._training[block], known)
         if is_sparse(self._training[block]):
             return type(self._training[block])(rows)
         return rows.toarray() if is_sparse(rows) else rows
@@ -277,7 +278,8 @@ class FittedBank(FittedKernels):
         groups = [
             group for group in self.groups() if not wanted_ones.isdisjoint(group.source.kernels.tolist())
         ]
-        rows = {block: self.rows(X, block) for block in dict.fromkeys(group.block for group in groups)}
+        known: dict[int, Any] = {}
+        rows = {block: self.rows(X, block, known) for block in dict.fromkeys(group.block for group in groups)}
         return [(group, rows[group.block]) for group in groups]
 
     def _scaled(

@@ -284,12 +284,15 @@ class Columns:
         names = self.table_names
         return [position if names is None else names[position] for position in self.positions]
 
-    def take(self, X: Any, *, gaps: bool = False) -> Any:
-        """Return the columns as float64 after checking that ``X`` still has them, NaN for gaps if asked for."""
+    def take(self, X: Any, *, gaps: bool = False, known: dict[int, Any] | None = None) -> Any:
+        """Return the columns as float64 after checking that ``X`` still has them, NaN for gaps if asked for.
+
+        ``known`` keeps what encoders made of ``X``, so that blocks which share one encode once.
+        """
         table, what = source(X, self.view)
         part = take_columns(table, self._find(self.positions, table, what))
         if self.encoder is not None:
-            return self.encoder.transform(part, Part(what, self.positions))
+            return self.encoder.once(part, Part(what, self.positions), {} if known is None else known)
         values = number_matrix(part, Part(what, self.positions))
         require_finite(values, part, Part(what, self.positions), gaps=gaps)
         return values if is_sparse(values) else np.ascontiguousarray(values)
@@ -337,12 +340,12 @@ class Block:
         """Equal for blocks that need to be held only once."""
         return self.label, tuple((part.view, part.positions, id(part.encoder)) for part in self.parts)
 
-    def take(self, X: Any, training: Any = None) -> Any:
+    def take(self, X: Any, training: Any = None, known: dict[int, Any] | None = None) -> Any:
         """Return the block of ``X`` as float64, dense or CSR.
 
         With the rows of the block in training, single empty cells are filled by their medians.
         """
-        values = stack([part.take(X, gaps=training is not None) for part in self.parts])
+        values = stack([part.take(X, gaps=training is not None, known=known) for part in self.parts])
         if training is None or is_sparse(values) or not (gone := np.isnan(values)).any():
             return values
         self._require(~gone.all(axis=1))
@@ -418,7 +421,7 @@ class PairwiseBlock:
         rows = source(X, self.view)[0].shape[0]
         return replace(self, n_train=int(rows), reference=X.origin if isinstance(X, Views) else None)
 
-    def take(self, X: Any, training: Any = None) -> Any:  # noqa: ARG002 - its gaps cannot be filled
+    def take(self, X: Any, training: Any = None, known: Any = None) -> Any:  # noqa: ARG002 - nothing is encoded
         """Return the block of ``X`` against the training samples."""
         table, what = source(X, self.view)
         values = as_floats(table, what, finite=False)

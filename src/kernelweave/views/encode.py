@@ -31,9 +31,13 @@ class SideBySide(Encoder):
     filled: tuple[int, ...] = field(repr=False)
 
     def transform(self, table: Table, what: str) -> Any:
+        return self.once(table, what, {})
+
+    def once(self, table: Table, what: str, known: dict[int, Any]) -> Any:
         found = []
         for (columns, encoder), factor in zip(self.parts, self.factors, strict=True):
-            block = encoder.transform(take_columns(table, columns), Part(what, columns.tolist()))
+            part = Part(what, columns.tolist())
+            block = encoder.once(take_columns(table, columns), part, known)
             found.append(block if factor == 1.0 else block * factor)
         return stack(found)
 

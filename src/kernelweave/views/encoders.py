@@ -38,6 +38,12 @@ class Encoder(ABC):
     def transform(self, table: Table, what: str) -> Any:
         """Return the columns of a table as float64, dense or CSR."""
 
+    def once(self, table: Table, what: str, known: dict[int, Any]) -> Any:
+        """Return what ``transform`` does, which is kept in ``known`` for others who ask for these columns."""
+        if id(self) not in known:
+            known[id(self)] = self.transform(table, what)
+        return known[id(self)]
+
     @property
     @abstractmethod
     def words(self) -> str:
