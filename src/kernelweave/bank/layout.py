@@ -350,8 +350,8 @@ class Block:
             return values
         self._require(~gone.all(axis=1))
         broken = np.flatnonzero(gone.any(axis=0))
-        known = training[:, broken]
-        fill = np.median(known.toarray() if is_sparse(known) else known, axis=0)
+        held = training[:, broken]
+        fill = np.median(held.toarray() if is_sparse(held) else held, axis=0)
         values[:, broken] = np.where(gone[:, broken], fill, values[:, broken])
         return values
 

@@ -63,11 +63,11 @@ class Column:
             values = values.astype("datetime64[us]").astype(np.int64)
         if origin:  # whole numbers beyond float64 are compared exactly
             whole = np.where(self.empty, origin, values).astype(object)
-            found = (whole - origin).astype(np.float64)
+            found: Vector = (whole - origin).astype(np.float64)
         else:
-            found = np.asarray(np.where(self.empty, 0, values).astype(np.float64))
+            found = np.where(self.empty, 0, values).astype(np.float64)
         found[self.empty] = np.nan
-        return np.asarray(found, dtype=np.float64)
+        return found
 
     def members(self) -> list[list[str]]:
         """Return the members of every set as text, each once."""
@@ -106,7 +106,8 @@ def number_matrix(table: Table, what: str, origins: Sequence[int] | None = None)
     """
     plain = origins is None or not any(origins)
     if plain and (is_sparse(table) or all(numeric_dtypes(table))):
-        return as_floats(table, what, finite=False)
+        values: Matrix = as_floats(table, what, finite=False)
+        return values
     found = np.empty(table.shape)
     for j in range(table.shape[1]):
         column = read_column(table, j, what)
