@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.estimators.tables import mixed_table
 
 from kernelweave import KernelBank, MKLClassifier, MKLRegressor, Views
+from kernelweave.bank.missing_views import fit_with_missing_views
 from kernelweave.bank.subset import ChosenBank, ConcatenatedBank
 from kernelweave.kernels import Gaussian, Linear, UnitTrace
 
@@ -165,6 +166,27 @@ def test_single_columns_of_words_are_encoded_for_kernels_on_them():
     fitted = KernelBank.per_feature(widths=[1.0], degrees=[1]).fit(TABLE[["smokes", "stage"]])
     kernels = "gaussian(width=1)", "polynomial(degree=1)"
     assert fitted.names == tuple(f"{label}·{one}" for label in ("x", "smokes", "stage") for one in kernels)
+
+
+def test_encoders_are_learnt_from_the_samples_that_have_the_view(rng):
+    here = np.arange(60) >= 15
+    part = TABLE[["age", "city", "smokes"]].astype({"smokes": object})
+    views = Views({"a": rng.normal(size=(60, 2)), "b": part.where(np.tile(here[:, None], 3))})
+    those = Views({"a": rng.normal(size=(45, 2)), "b": part[here].reset_index(drop=True)})
+    alone = KernelBank.by_type(scales=[1.0]).fit(those)
+    blocks = {label: alone.training(b) for b, label in enumerate(dict.fromkeys(alone.view_names))}
+    fitted = fit_with_missing_views(KernelBank.by_type(scales=[1.0]), views)
+    [found] = [group.fitted.fitted for group in fitted.groups if group.fitted.view_names[0] == "b"]
+    np.testing.assert_allclose(found.training(0), blocks["b"], atol=1e-12)
+
+
+def test_gaps_that_only_new_rows_have_are_filled_by_the_training_median(rng):
+    X = rng.normal(3.0, 1.0, size=(21, 3))
+    gap, filled = X[:1].copy(), X[:1].copy()
+    gap[0, 1], filled[0, 1] = np.nan, np.median(X[:, 1])
+    for bank in (KernelBank([Linear()]), KernelBank.default(), KernelBank.by_type()):
+        model = MKLClassifier(bank).fit(X, np.arange(21) % 2)
+        np.testing.assert_allclose(model.decision_function(gap), model.decision_function(filled), atol=1e-12)
 
 
 def test_a_view_nobody_has_is_refused_by_name():
