@@ -52,7 +52,7 @@ class ByTypeBank(Bank):
     >>> table = np.array([[1.5, "a"], [2.0, "b"], [None, "a"], [4.0, "b"]], dtype=object)
     >>> fitted = ByTypeBank(scales=(1.0,)).fit(table)
     >>> fitted.names[0], fitted.names[-1]
-    ('x·gaussian(scale=1)', 'x1·gaussian(scale=1)')
+    ('x·laplacian(scale=1)', 'x1·gaussian(scale=1)')
 
     """
 
