@@ -43,7 +43,8 @@ def seen(monkeypatch):
 def test_values_of_slices_are_those_of_the_matrices(seen):
     fitted, K = BANK.fit(TRAIN), by_hand()
     parts = np.einsum("cm,mrj,cj->rcm", ETA, K, COEF)
-    np.testing.assert_allclose(cross.scores(fitted, NEW, ETA, COEF, COLUMNS, 2), parts.sum(axis=2), atol=1e-12)
+    found = cross.scores(fitted, NEW, ETA, COEF, COLUMNS, 2)
+    np.testing.assert_allclose(found, parts.sum(axis=2), atol=1e-12)
     found = cross.weighted_contributions(fitted, NEW, ETA, COEF, COLUMNS, 2)
     np.testing.assert_allclose(found, parts, atol=1e-12)
     alike = cross.scores(fitted, NEW, ETA[:1], COEF, COLUMNS)

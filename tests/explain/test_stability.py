@@ -100,6 +100,8 @@ def test_a_fitted_search_is_resampled_with_the_parameters_that_it_chose():
     X, y = simulated(60, 3)
     search = MKLClassifierCV(KERNELS, learner_values=[0.02], geometry_values=[0.5], cv=2).fit(X, y)
     chosen = MKLClassifier(KERNELS, learner=Hinge(C=0.02), geometry=BoxSimplex(theta=0.5))
-    found, expected = (weight_stability(model, X, y, n_resamples=3, random_state=0) for model in (search, chosen))
+    found, expected = (
+        weight_stability(model, X, y, n_resamples=3, random_state=0) for model in (search, chosen)
+    )
     np.testing.assert_array_equal(found.resampled, expected.resampled)
     assert found.resampled.max() <= 0.5 + 1e-9

@@ -172,9 +172,9 @@ class SplittableSamples:
         rows = representative_rows(codes, np.arange(n), size)
         if by_class:
             few = max(1, min(LEAST_OF_A_CLASS, size // (codes.max() + 1)))
-            of_class = [np.flatnonzero(codes == c) for c in np.flatnonzero(np.bincount(codes[rows], minlength=codes.max() + 1) < few)]
-            some = [representative_rows(codes, members, few) for members in of_class]
-            rows = np.unique(np.concatenate([rows, *some]))
+            rare = np.flatnonzero(np.bincount(codes[rows], minlength=codes.max() + 1) < few)
+            some = [representative_rows(codes, np.flatnonzero(codes == c), few) for c in rare]
+            rows = np.sort(np.concatenate([rows[~np.isin(codes[rows], rare)], *some]))
         return self.part(rows, rows), None if groups is None else np.asarray(groups)[rows]
 
 
