@@ -90,9 +90,9 @@ def test_mistakes_are_one_sentence():
             weight_stability(other, X, y)
     with pytest.raises(ValueError, match="n_resamples"):
         weight_stability(MKLClassifier(KERNELS), X, y, n_resamples=1)
-    with pytest.raises(TypeError, match="MKLRegressor learns on Landmarks.*set features=None"):
+    with pytest.raises(TypeError, match=r"MKLRegressor learns on Landmarks.*set features=None"):
         weight_stability(MKLRegressor(KERNELS, features=Landmarks(5)), X, y)
-    with pytest.raises(TypeError, match="MKLClassifierCV.*cannot be refitted on resamples"):
+    with pytest.raises(TypeError, match=r"MKLClassifierCV.*cannot be refitted on resamples"):
         weight_stability(MKLClassifierCV(KERNELS), X, y)
 
 

@@ -73,9 +73,7 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return what every kernel adds to the decision values: (rows, problems, M), without intercept."""
         X = check_input(self, X, reset=False)
         eta = np.broadcast_to(self.kernel_weights_, (len(self.dual_coef_), len(self.bank_)))
-        return weighted_contributions(
-            self.bank_, X, eta, self.dual_coef_, self.support_, self._n_threads
-        )
+        return weighted_contributions(self.bank_, X, eta, self.dual_coef_, self.support_, self._n_threads)
 
     @property
     def _n_threads(self) -> int:
