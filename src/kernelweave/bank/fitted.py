@@ -243,8 +243,11 @@ class FittedBank(FittedKernels):
         which = np.flatnonzero(eta)
         total = np.zeros((n_rows(X), coef.shape[1]))
         for kernels, new in self._read(X, which.tolist()):
-            scaled = self._scaled(kernels, new, None, sums_to_zero(coef))
-            total += kernels.source.cross_products(scaled, columns, coef, n_threads, eta)
+            source = kernels.source.only(which)
+            assert source is not None
+            own = which[source.kernels].tolist()
+            scaled = self._scaled(kernels, new, own, sums_to_zero(coef))
+            total += source.cross_products(scaled, columns, coef, n_threads, eta[which])
         self._require_finite(which[:1], float(np.abs(total).max(initial=0.0)))
         return total
 

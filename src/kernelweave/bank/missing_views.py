@@ -161,6 +161,9 @@ class KernelsWithMissingViews(FittedKernels):
         groups = tuple(replace(g, fitted=g.fitted.for_prediction()) for g in self.groups)
         return replace(self, groups=groups)
 
+    def check_rows(self, X: Any) -> None:
+        self.available_in(X)
+
     def cross(
         self, X: Any, which: Indices | None = None, columns: Indices | None = None
     ) -> Iterator[tuple[int, Matrix]]:

@@ -60,6 +60,8 @@ class MKLModel(KernelEstimator):
     learns_from: ClassVar[str] = "classes"
     # How parameters begin that leave the stored kernels as they are: one set of matrices serves a whole path.
     path_params: ClassVar[tuple[str, ...]] = ("geometry__", "learner__")
+    # Whether the weights solve one problem over weighted samples, so that a resample is the same with other weights.
+    refits_on_resamples: ClassVar[bool] = True
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Check the data, store the kernels, solve every problem, set the learnt attributes."""

@@ -67,10 +67,13 @@ class FitTask:
     def float64_grams(self) -> GramStack | None:
         """Return the kernels stored in float64, once for all problems that ask.
 
-        None where the dtype was fixed by the user, or where float64 does not fit into memory.
+        None where the dtype was fixed by the user, or where float64 does not fit into memory. Where nothing is
+        stored, nothing is then either: the solver relies on it.
         """
         if self.policy.dtype != "auto":
             return None
+        if isinstance(self.grams, StreamedGrams) and not self.grams.may_combine:
+            return self.grams.in_float64()
         with self._lock:
             if not self._float64:
                 try:

@@ -340,7 +340,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.n_support_ = int(self.support_.size)
         self._set_bounds(result.certificate, result.history)
         self.n_passes_ = result.passes
-        self.scorer_ = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_)
+        self.scorer_ = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_, self._n_threads)
         if isinstance(rows, FeatureRows):
             self.scorer_ = FeatureScorer(features, result.eta, rows.Phi.T @ result.coef)
 
