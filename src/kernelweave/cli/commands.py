@@ -85,8 +85,8 @@ def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[s
                 raise
             reason = str(error).partition(": raise")[0] or "they do not fit into memory"
             raise DataError(
-                f"{len(X)} rows are too many for exact kernels ({reason}); --landmarks 300 learns from any number "
-                "of rows."
+                f"{len(X)} rows are too many for exact kernels ({reason}); --landmarks 300 learns from any "
+                "number of rows."
             ) from None
     if pressed.is_set() and out.exists():  # the finished model that is there is not replaced by a stopped one
         raise KeyboardInterrupt

@@ -69,7 +69,7 @@ def read_table(word: str, key: str | None = None, target: str = "") -> TableFile
 
 @dataclass(frozen=True)
 class FrameBatch:
-    """Some rows of a file; columns that may have to stay as they were written; the share of the file read so far."""
+    """Some rows of a file, columns as they were written, and the share of the file that is read."""
 
     frame: Any = field(repr=False)
     written: Mapping[str, Any] = field(repr=False)
@@ -82,7 +82,7 @@ def can_be_read_in_batches(word: str) -> bool:
 
 
 def read_batches(path: Path, kept: Sequence[str], size: int) -> Iterator[FrameBatch]:
-    """Yield the rows of a CSV or Parquet file, about ``size`` at a time; ``kept`` are wanted as they are written."""
+    """Yield rows of a CSV or Parquet file, about ``size`` at a time, and columns ``kept`` as they are written."""
     _require_file(path)
     n_rows = 0
     with _unreadable(path):
@@ -149,8 +149,8 @@ def _decoded(content: bytes, path: Path, position: int) -> str:
         return content.decode("utf-8" if position else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path} is not in UTF-8 (byte {content[error.start]:#04x} at position {position + error.start}); "
-            "save it as UTF-8."
+            f"{path} is not in UTF-8 (byte {content[error.start]:#04x} at position "
+            f"{position + error.start}); save it as UTF-8."
         ) from None
 
 

@@ -56,8 +56,8 @@ def make_model(
 ) -> Any:
     """Return an unfitted model: standardised columns, then the method over the bank.
 
-    C is the cost of an error; None is the default of the method. With ``landmarks`` kernels are approximated by
-    their values at so many rows, which any number of rows can be learnt with.
+    C is the cost of an error; None is the default of the method. With ``landmarks``
+    kernels are approximated by their values at so many rows; any number of rows can then be learnt from.
     """
     if method not in method_names(task):
         near = near_matches(method, method_names(task))
@@ -85,14 +85,14 @@ def make_model(
             raise DataError(f"--landmarks must be a whole number of at least 1; got {landmarks}.")
         if not can_use_landmarks(model):
             raise DataError(
-                f"{method} needs exact kernels; leave --landmarks out, or choose --method simple_mkl or l2_mkl."
+                f"{method} needs exact kernels; leave --landmarks out, or use --method simple_mkl or l2_mkl."
             )
         model.set_params(features=Landmarks(landmarks))
     return make_pipeline(StandardScaler(), model)
 
 
 def can_use_landmarks(model: Any) -> bool:
-    """Return whether a model can be learnt on landmarks: it has such a parameter, and no solver of its own."""
+    """Return whether a model can learn on landmarks: it has such a parameter, and no solver of its own."""
     params = model.get_params()
     return "features" in params and params.get("solver") is None
 

@@ -17,7 +17,7 @@ def written_whole(path: str | Path, content: bytes | memoryview) -> None:
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Callable[[bytes | memoryview], None]]:
-    """Yield a function that writes a part of a file: under another name, moved to its place when all is there.
+    """Yield a function that writes a part of a file, which moves to its place when all of it is there.
 
     Whatever happens on the way (a full disk, Ctrl-C, a power cut), a file that was there before stays as it
     was, and no half of the new one is left. A link stays one: the file it points to is written.
