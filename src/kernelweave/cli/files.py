@@ -82,7 +82,7 @@ def can_be_read_in_batches(word: str) -> bool:
 
 
 def read_batches(path: Path, kept: Sequence[str], size: int) -> Iterator[FrameBatch]:
-    """Yield rows of a CSV or Parquet file, about ``size`` at a time, and columns ``kept`` as they are written."""
+    """Yield rows of CSV or Parquet, about ``size`` at a time; columns ``kept`` also as they are written."""
     _require_file(path)
     n_rows = 0
     with _unreadable(path):
