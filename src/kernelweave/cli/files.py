@@ -154,9 +154,7 @@ def _decoded(content: bytes, path: Path, position: int) -> str:
         ) from None
 
 
-def _read_header(
-    stream: io.StringIO, separator: str, path: Path, n_lines: int
-) -> tuple[list[str], int]:
+def _read_header(stream: io.StringIO, separator: str, path: Path, n_lines: int) -> tuple[list[str], int]:
     """Return the first row that is not blank, which is then read, and the lines up to its end."""
     reader = csv.reader(stream, delimiter=separator)
     try:
