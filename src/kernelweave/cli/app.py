@@ -117,6 +117,9 @@ def fit(
     probability: Annotated[
         bool, typer.Option("--probability", help="Learn probabilities too, by five more fits.")
     ] = False,
+    landmarks: Annotated[
+        int | None, typer.Option(help="Approximate kernels by so many rows, such as 300: for very many rows.")
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="An HTML page about the model to write.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
 ) -> None:
@@ -128,7 +131,7 @@ def fit(
     verbose = int(console.is_terminal and not as_json)
     with _error_sentences(f"stopped; {model} was not written.", USER_ERRORS):
         request = commands.Request(
-            data, target, view or (), identity, task, method, bank, cost, verbose, probability
+            data, target, view or (), identity, task, method, bank, cost, verbose, probability, landmarks
         )
         summary, fitted = commands.fit(request, model, report)
         if not as_json:

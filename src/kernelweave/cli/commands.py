@@ -14,7 +14,7 @@ import numpy as np
 from kernelweave.cli.columns import assign_columns, numeric_table, read_target, shared_id_notes
 from kernelweave.cli.files import named_path, pandas
 from kernelweave.cli.join_tables import read_tables
-from kernelweave.cli.methods import make_bank, make_model
+from kernelweave.cli.methods import can_use_landmarks, make_bank, make_model
 from kernelweave.cli.progress import Tick, remembered_interrupt
 from kernelweave.errors import DataError
 from kernelweave.io import about, load, save, written_whole
@@ -39,6 +39,7 @@ class Request:
     cost: float | None = None
     verbose: int = 0
     probability: bool = False
+    landmarks: int | None = None
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,20 @@ def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[s
         check_output(report, [*request.data, str(out)], is_report, "report")
     prepared = prepare(request)
     X, y, summary = prepared.X, prepared.y, prepared.summary
-    options = (request.cost, request.verbose, request.probability)
+    options = (request.cost, request.verbose, request.probability, request.landmarks)
     model = make_model(request.method, prepared.bank, summary["task"], *options)
     with warnings.catch_warnings(record=True) as caught, remembered_interrupt() as pressed:
         warnings.simplefilter("always")
-        model.fit(X, y)
+        try:
+            model.fit(X, y)
+        except MemoryError as error:
+            if request.landmarks is not None or not can_use_landmarks(model[-1]):
+                raise
+            reason = str(error).partition(": raise")[0] or "they do not fit into memory"
+            raise DataError(
+                f"{len(X)} rows are too many for exact kernels ({reason}); --landmarks 300 learns from any "
+                "number of rows."
+            ) from None
     if pressed.is_set() and out.exists():  # the finished model that is there is not replaced by a stopped one
         raise KeyboardInterrupt
     summary["notes"] += unique_messages(caught)
@@ -87,6 +97,7 @@ def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[s
     summary |= {"model": type(last).__name__, "method": request.method, "weights": weights_of(last)}
     if hasattr(last, "certificate_"):
         summary["relative_gap"] = float(last.certificate_.relative_gap)
+    summary |= _storage_of(last)
     summary["score"] = float(model.score(X, y))
     summary["stopped"] = pressed.is_set()
     save(model, out, notes={"command": COMMAND, **summary})
@@ -226,9 +237,17 @@ def inspect(model_file: Path) -> dict[str, Any]:
             "upper": float(certificate.upper),
             "relative_gap": float(certificate.relative_gap),
         }
+    label |= _storage_of(last)
     if hasattr(last, "support_"):
         label["support"] = len(last.support_)
     return label
+
+
+def _storage_of(model: Any) -> dict[str, str]:
+    """Return how a model on landmarks stands for its kernels, and how far it is from the exact ones."""
+    if getattr(model, "features", None) is None or not hasattr(model, "storage_"):
+        return {}
+    return {"approximation": model.storage_.how}
 
 
 def has_columns(notes: Mapping[str, Any]) -> bool:
