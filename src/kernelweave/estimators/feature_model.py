@@ -50,6 +50,8 @@ from kernelweave.views.batches import Batches, batches
 N_SAMPLE = 20_000
 # The exact kernels of this many samples say which of them to begin with.
 N_FIRST = 1_000
+# From more samples than these on passes compute in single precision as long as that closes the gap.
+MANY = 10_000
 # Rows that are scored at a time.
 N_SCORED = 65_536
 
@@ -148,8 +150,10 @@ class FeatureModel(MKLModel):
     def _solve_on_features(
         self, samples: Any, held: TableBlocks, kernels: FittedKernels, features: FittedFeatures
     ) -> list[FeatureResult]:
-        solver = FeatureNewton(self.tol, 100 if self.max_iter is None else self.max_iter)
-        dtype = "float32" if self.tol >= 1e-5 else "float64"
+        solver = FeatureNewton(self.tol)
+        if self.max_iter is not None:
+            solver.max_iter = self.max_iter
+        dtype = self._pass_dtype(samples.n_samples)
         results = []
         with gap_bars(self.verbose, "pass") as bar:
             for name, columns in self._columns_of_problems(held.n_targets).items():
@@ -159,6 +163,12 @@ class FeatureModel(MKLModel):
                 problem = FeatureProblem(part, features, self._elementwise_learner, self._geometry, dtype)
                 results.append(solver.solve(problem, eta, raising_when_stopped(Event(), bar(name, self.tol))))
         return results
+
+    def _pass_dtype(self, n_samples: int) -> str:
+        """Return the type that passes compute in, up to the last: float32 is faster, where that counts."""
+        if self.dtype != "auto":
+            return str(self.dtype)
+        return "float32" if self.tol >= 1e-5 and n_samples > MANY else "float64"
 
     def _first_weights(self, held: TableBlocks, kernels: FittedKernels) -> Vector:
         """Return the weights that solve the problem on a few samples with the kernels themselves."""
@@ -257,7 +267,7 @@ class FeatureModel(MKLModel):
                 self.streams_ = self._start_streams(block, kernels)
             problems = self._columns_of_problems(block.n_targets).values()
             parts = [block if columns is None else block.with_columns(columns) for columns in problems]
-            dtype = "float32" if self.tol >= 1e-5 else "float64"
+            dtype = self._pass_dtype(block.n_samples)
             self.streams_ = [
                 stream.after(
                     Block(part.X, part.Y, part.weight),
