@@ -223,7 +223,7 @@ class FeatureModel(MKLModel):
         histories = [list(r.history) for r in results]
         self.history_ = histories[0] if len(results) == 1 else histories
         eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
-        error = approximation_error(kernels, features, held, eta)
+        error = approximation_error(kernels, features, held, eta, centre=self._learner.has_bias)
         self.storage_ = Storage(
             f"{len(kernels)} kernels by {self.features!r}: approximate, and so is what the certificate speaks of; on "
             f"{min(500, held.n_samples)} samples the combined kernel differs by {error:.1%}",
@@ -361,7 +361,11 @@ class FeatureModel(MKLModel):
     def _kernel_parts(self, X: Any) -> AnyArray:
         if not self._is_on_features:
             return super()._kernel_parts(X)
-        X = check_input(self, X, reset=False)
+        return self._contributions(check_input(self, X, reset=False))
+
+    def _contributions(self, X: Any) -> AnyArray:
+        if all(coef is None for coef in self.feature_coef_):  # no kernel is used
+            return np.zeros((n_rows(X), self.intercept_.size, len(self.feature_coef_)))
         return self.features_.contributions(X, self.feature_coef_, effective_n_jobs(self.n_jobs))
 
     def _values(self, X: Any) -> AnyArray:
@@ -369,10 +373,10 @@ class FeatureModel(MKLModel):
         if not self._is_on_features:
             return super()._values(X)
         X = check_input(self, X, reset=False)
-        n_threads, parts = effective_n_jobs(self.n_jobs), []
+        parts = []
         for start in range(0, n_rows(X), N_SCORED):
             rows = _safe_indexing(X, slice(start, start + N_SCORED))
-            parts.append(self.features_.contributions(rows, self.feature_coef_, n_threads).sum(axis=2))
+            parts.append(self._contributions(rows).sum(axis=2))
         return self._shaped(np.concatenate(parts) + self.intercept_)
 
 
@@ -386,9 +390,18 @@ def column_checker(estimator: Any) -> Any:
 
 
 def approximation_error(
-    kernels: FittedKernels, features: FittedFeatures, held: TableBlocks, eta: Vector, n_rows: int = 500
+    kernels: FittedKernels,
+    features: FittedFeatures,
+    held: TableBlocks,
+    eta: Vector,
+    *,
+    centre: bool,
+    n_rows: int = 500,
 ) -> float:
-    """Return how far the combined kernel of features is from the exact one on some samples, of its own size."""
+    """Return how far the combined kernel of features is from the exact one on some samples, of its own size.
+
+    ``centre`` says that a learner has an intercept, to which both are the same when centred.
+    """
     rows = np.unique(np.linspace(0, held.n_samples - 1, min(held.n_samples, n_rows)).astype(np.intp))
     used = np.flatnonzero(eta)
     X = _safe_indexing(held.X, rows)
@@ -399,5 +412,11 @@ def approximation_error(
         Phi = R if T is None else R @ T
         exact = exact + eta[m] * found[m]
         approximate = approximate + eta[m] * (Phi @ Phi.T)
+    if centre:
+        exact, approximate = _centred(exact), _centred(approximate)
     size = float(np.linalg.norm(exact))
     return float(np.linalg.norm(exact - approximate)) / size if size else 0.0
+
+
+def _centred(K: Matrix) -> Matrix:
+    return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
