@@ -28,7 +28,9 @@ def test_landmark_features_are_nystroems_approximation(rng, scaling):
 
 def test_centring_is_left_to_the_intercept(rng):
     X = rng.normal(size=(30, 3))
-    plain, centred = (KernelBank([Gaussian(width=1.0)], scaling=scaling).fit(X) for scaling in (None, Centering()))
+    plain, centred = (
+        KernelBank([Gaussian(width=1.0)], scaling=scaling).fit(X) for scaling in (None, Centering())
+    )
     grams = [grams_of(Landmarks(12).fit(b, X, np.random.default_rng(5)), X)[0] for b in (plain, centred)]
     np.testing.assert_allclose(grams[1], grams[0], atol=1e-12)
 
@@ -83,7 +85,9 @@ def test_kernels_without_fourier_features_are_named(rng):
         RandomFourier(10).fit(KernelBank([Laplacian()]).fit(X), X, rng)
 
 
-@pytest.mark.parametrize("features", [Landmarks(0), Landmarks(2.5), RandomFourier(True), Nystroem("3")], ids=repr)
+@pytest.mark.parametrize(
+    "features", [Landmarks(0), Landmarks(2.5), RandomFourier(True), Nystroem("3")], ids=repr
+)
 def test_numbers_of_features_are_checked(rng, features):
     X = rng.normal(size=(20, 3))
     with pytest.raises(ValueError, match="whole number of at least 1; got"):

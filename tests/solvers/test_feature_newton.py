@@ -27,7 +27,13 @@ from kernelweave.solvers import FeatureNewton
 from kernelweave.solvers.feature_problem import FeatureProblem
 
 BANK = KernelBank(
-    [*(Gaussian(width=w) for w in (0.5, 1.0, 2.0, 4.0)), Linear(), Polynomial(degree=2), Laplacian(), Linear()]
+    [
+        *(Gaussian(width=w) for w in (0.5, 1.0, 2.0, 4.0)),
+        Linear(),
+        Polynomial(degree=2),
+        Laplacian(),
+        Linear(),
+    ]
 )
 FEW = KernelBank([Gaussian(width=1.0), Gaussian(width=3.0), Linear()])
 LEARNERS = [
@@ -61,7 +67,9 @@ def kernels_of(model, X):
 
 
 def optimum_of(model, loss, weights, X, score, y):
-    oracle, target = (target_optimum, score) if loss[0] in ("square", "epsilon", "no bias") else (conic_optimum, y)
+    oracle, target = (
+        (target_optimum, score) if loss[0] in ("square", "epsilon", "no bias") else (conic_optimum, y)
+    )
     return oracle(kernels_of(model, X), target, loss, weights).value
 
 
@@ -153,7 +161,9 @@ def test_with_all_samples_as_landmarks_the_model_is_the_exact_one(learner):
     for one, other in ((model, exact), (exact, model)):
         assert one.certificate_.lower <= other.certificate_.upper * (1 + 1e-7)
     assert model.storage_.error < 1e-6
-    values = [m.predict(X) if "real" in learner.learns_from else m.decision_function(X) for m in (model, exact)]
+    values = [
+        m.predict(X) if "real" in learner.learns_from else m.decision_function(X) for m in (model, exact)
+    ]
     np.testing.assert_allclose(*values, atol=5e-3)
 
 

@@ -86,7 +86,11 @@ def test_views_and_sparse_tables_come_in_batches_too(rng):
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [
-        (lambda _: batches(np.zeros((3, 1)), size=0), ValueError, "size must be a whole number of at least 1"),
+        (
+            lambda _: batches(np.zeros((3, 1)), size=0),
+            ValueError,
+            "size must be a whole number of at least 1",
+        ),
         (lambda folder: batches(folder / "none.csv", "y"), DataError, "There is no file"),
         (lambda folder: batches(folder / "t.csv", "z"), ValueError, "one of .'a', 'y'.; got 'z'"),
         (lambda folder: batches(folder / "t.csv", np.zeros(2)), ValueError, "name of the column"),

@@ -81,6 +81,11 @@ class FeatureModel(MKLModel):
             )
         if self.features is None:
             return super()._fit(X, y, sample_weight)
+        self._check_features()
+        if isinstance(X, Batches) and y is not None:
+            raise ValueError(
+                "Batches bring their targets with them: give those to batches(X, y), once, and not to fit."
+            )
         if batched:
             if sample_weight is not None:
                 raise ValueError("Samples in batches have no weights of their own; use class_weight.")
@@ -240,6 +245,7 @@ class FeatureModel(MKLModel):
         in their place; there is no certificate. A batch with an error in it leaves the model as it was.
         """
         self._check_parameters()
+        self._check_features()
         before = dict(vars(self))
         try:
             self._learn_batch(X, y, classes, sample_weight)
@@ -317,11 +323,14 @@ class FeatureModel(MKLModel):
         """Return the columns of every problem by its name; None: all of them share their weights."""
         return {"weights": None}
 
-    def _require_elementwise(self, held: TableBlocks) -> None:
-        """Check that the parts fit together, on samples in memory."""
+    def _check_features(self) -> None:
+        """Check what can be checked before any sample is read."""
         check_part("features", self.features, Features, "Landmarks(300)")
         if is_precomputed(self.bank):
             raise ValueError("Features need a bank that computes its kernels; got bank='precomputed'.")
+
+    def _require_elementwise(self, held: TableBlocks) -> None:
+        """Check that the parts fit together, on samples in memory."""
         for column in held.Y.T:
             self._learner.check(column, held.weight)
             self._elementwise_learner.elementwise(column, held.weight)

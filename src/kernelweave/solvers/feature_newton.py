@@ -12,7 +12,13 @@ from kernelweave._part import Part
 from kernelweave._typing import Vector
 from kernelweave.geometry.base import Geometry, SupportsWorkingSet
 from kernelweave.solvers.certificate import Certificate
-from kernelweave.solvers.feature_problem import BoundedPoint, FeaturePoint, FeatureProblem, PassSums, SampleBlocks
+from kernelweave.solvers.feature_problem import (
+    BoundedPoint,
+    FeaturePoint,
+    FeatureProblem,
+    PassSums,
+    SampleBlocks,
+)
 from kernelweave.solvers.problem import Progress, Record
 
 
@@ -64,7 +70,9 @@ class FeatureNewton(Part):
     """
 
     # Shares of a step that are tried when the whole of it does not lower the objective.
-    shares: ClassVar[Vector] = np.concatenate([[0.0], 0.5 ** np.arange(12, 4, -1), np.linspace(0.05, 1.0, 20)])
+    shares: ClassVar[Vector] = np.concatenate(
+        [[0.0], 0.5 ** np.arange(12, 4, -1), np.linspace(0.05, 1.0, 20)]
+    )
     # Losses are smoothed over the first width to begin with, and over one smaller by at most the second factor
     # whenever most of the gap is that of smoothing.
     first_width: ClassVar[float] = 4.0
@@ -145,7 +153,13 @@ class FeatureNewton(Part):
             width = min(self.first_width, self.wider**2 * found.width)
 
     def _descend(
-        self, problem: FeatureProblem, point: FeaturePoint, tol: float, width: float, log: _Log, max_passes: int
+        self,
+        problem: FeatureProblem,
+        point: FeaturePoint,
+        tol: float,
+        width: float,
+        log: _Log,
+        max_passes: int,
     ) -> tuple[BoundedPoint, int]:
         """Close the gap over the kernels of the point, as far as passes in working precision can.
 
@@ -165,7 +179,9 @@ class FeatureNewton(Part):
                     if share == 0.0:
                         n_failures += 1
                         if n_failures > self.most_failures:
-                            return replace(best or problem.bounds(point, sums, width), stopped="stalled"), number
+                            return replace(
+                                best or problem.bounds(point, sums, width), stopped="stalled"
+                            ), number
                         if solved is None:
                             point, before, width = before, None, self.wider * width
                         else:

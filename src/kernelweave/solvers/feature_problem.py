@@ -16,11 +16,15 @@ from kernelweave.solvers.certificate import Certificate
 
 
 class Block(NamedTuple):
-    """Some samples: as the bank reads them, with one column per target, and their weights."""
+    """Some samples: as the bank reads them, with one column per target, and their weights.
+
+    ``origin`` says where they come from, for errors to begin with.
+    """
 
     X: Any
     Y: Matrix
     weight: Vector
+    origin: str = ""
 
 
 class SampleBlocks(Protocol):
@@ -271,7 +275,8 @@ class FeatureProblem:
         kernels = point.working.tolist() if which is None else which
         h = np.array(
             [
-                0.5 * float(np.sum(_back(self.maps.transforms[m], np.sum(scales * product[:, :2], axis=1)) ** 2))
+                0.5
+                * float(np.sum(_back(self.maps.transforms[m], np.sum(scales * product[:, :2], axis=1)) ** 2))
                 for m, product in zip(kernels, sums.products, strict=True)
             ]
         )
@@ -353,7 +358,9 @@ def minimise_model(
         if fenchel_young_gap(geometry, eta, h) <= 1e-8 * abs(float(eta @ h)):
             break
         step = geometry.model_step(eta, h, curvature) - eta
-        for share in 0.5 ** np.arange(12):  # the value is convex in eta, but not the quadratic that the step is for
+        for share in 0.5 ** np.arange(
+            12
+        ):  # the value is convex in eta, but not the quadratic that the step is for
             after = eta + share * step
             w_after, h_after, bent = _at_weights(H, r, after, ends)
             lower = geometry.value(after) - 0.5 * float(np.sum(r * w_after))

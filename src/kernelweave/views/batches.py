@@ -109,9 +109,7 @@ def _parquet_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, 
 
 def _csv_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, Any]]:
     pandas = _module("pandas")
-    with pandas.read_csv(
-        path, chunksize=size, **_dialect(path)
-    ) as parts:
+    with pandas.read_csv(path, chunksize=size, **_dialect(path)) as parts:
         for frame in parts:
             yield _split(frame, target)
 
@@ -152,7 +150,9 @@ def _opened(path: Path, y: Any) -> Any:
     if path.suffix.lower() == ".npy":
         return _memory_map(path)
     if path.suffix.lower() not in (*TEXT, ".parquet", ".pq"):
-        raise DataError(f"Batches are read from .npy, CSV ({', '.join(TEXT)}) and Parquet (.parquet, .pq); got {path}.")
+        raise DataError(
+            f"Batches are read from .npy, CSV ({', '.join(TEXT)}) and Parquet (.parquet, .pq); got {path}."
+        )
     try:
         _require_column(path, y)
     except OSError as error:  # pyarrow's errors are of this kind, or ValueErrors of no use to the reader
