@@ -1,5 +1,7 @@
 """Explicit features of kernels: by their definitions, and where they are exact."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,7 +14,7 @@ BANK = KernelBank([Gaussian(width=1.0), Laplacian(), Linear(), Polynomial(degree
 
 def grams_of(features, X):
     Phi, ends = features.transform(X), features.offsets
-    return [Phi[:, a:b] @ Phi[:, a:b].T for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [Phi[:, a:b] @ Phi[:, a:b].T for a, b in pairwise(ends)]
 
 
 @pytest.mark.parametrize("scaling", [None, UnitDiagonal(), UnitTrace()], ids=repr)
@@ -81,7 +83,7 @@ def test_random_fourier_features_close_in_on_the_kernel(rng):
 
 def test_kernels_without_fourier_features_are_named(rng):
     X = rng.normal(size=(20, 3))
-    with pytest.raises(ValueError, match="Kernel '.*laplacian.*' has no random Fourier.*Landmarks"):
+    with pytest.raises(ValueError, match=r"Kernel '.*laplacian.*' has no random Fourier.*Landmarks"):
         RandomFourier(10).fit(KernelBank([Laplacian()]).fit(X), X, rng)
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -282,7 +283,7 @@ def test_a_stream_with_the_square_loss_ends_where_a_fit_does(data):
     A = np.block([[K + np.eye(N), np.ones((N, 1))], [np.ones((1, N)), np.zeros((1, 1))]])
     v = np.linalg.solve(A, np.r_[score, 0.0])
     np.testing.assert_allclose(stream.predict(X), K @ v[:-1] + v[-1], atol=1e-4)
-    norms = [np.linalg.norm(Phi[:, a:b].T @ v[:-1]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    norms = [np.linalg.norm(Phi[:, a:b].T @ v[:-1]) for a, b in pairwise(ends)]
     best = np.array(norms) ** 2 / np.linalg.norm(np.array(norms) ** 2)  # the lp ball's maximiser, p = 2
     np.testing.assert_allclose(eta, best, atol=1e-2)
 

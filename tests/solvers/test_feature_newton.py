@@ -212,13 +212,13 @@ def test_losses_smoothed_over_less_have_the_slopes_that_the_step_counts_on(rng, 
 @pytest.mark.parametrize("learner", [NuHinge(nu=0.5), Fisher(), MarginDistribution()], ids=repr)
 def test_learners_whose_samples_depend_on_each_other_cannot(learner):
     X, _, y = samples()
-    with pytest.raises(IncompatiblePartsError, match="cannot learn on features.*Hinge, SquaredHinge"):
+    with pytest.raises(IncompatiblePartsError, match=r"cannot learn on features.*Hinge, SquaredHinge"):
         MKLClassifier(FEW, learner=learner, features=Landmarks(5)).fit(X, y)
 
 
 def test_a_budget_of_passes_is_kept_and_warned_about():
     X, _, y = samples()
-    with pytest.warns(ConvergenceWarning, match="max_iter=.* is reached"):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=.* is reached"):
         model = MKLClassifier(FEW, features=Landmarks(20), max_iter=3, tol=1e-6, random_state=0).fit(X, y)
     assert_encloses(model.certificate_, optimum_of(model, ("hinge", 1.0), ("simplex",), X, None, y))
 

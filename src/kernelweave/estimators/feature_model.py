@@ -84,7 +84,7 @@ class FeatureModel(MKLModel):
         self._check_features()
         if isinstance(X, Batches) and y is not None:
             raise ValueError(
-                "Batches bring their targets with them: give those to batches(X, y), once, and not to fit."
+                "Batches bring their targets: give those to batches(X, y), once, and not to fit."
             )
         if batched:
             if sample_weight is not None:
