@@ -93,7 +93,7 @@ def test_partitions_that_do_not_fit_are_named(client, data):
     A, b = array.from_array(X, (150, 3)), array.from_array(y, 150)
     with pytest.raises(ValueError, match=r"rechunk\(\{1: -1\}\)"):
         classifier().fit(array.from_array(X, (150, 2)), b)
-    with pytest.raises(ValueError, match="X has 3 partitions and y has 4"):
+    with pytest.raises(ValueError, match="X has 2 partitions and y has 3"):
         classifier().fit(A, array.from_array(y, 100))
     with pytest.raises(ValueError, match="labels of a Dask collection are one too"):
         classifier().fit(A, y)
