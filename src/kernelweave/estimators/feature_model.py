@@ -428,4 +428,4 @@ def approximation_error(
 
 
 def _centred(K: Matrix) -> Matrix:
-    return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    return np.asarray(K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean())
