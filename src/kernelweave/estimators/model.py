@@ -223,6 +223,7 @@ class MKLModel(KernelEstimator):
             n_threads=effective_n_jobs(self.n_jobs) if n_targets == 1 else 1,  # classes run side by side
             several_problems=n_targets * n_candidates > 1,
             streams_from=self._streams_from,
+            offers_features=hasattr(self, "features") and hasattr(self._learner, "elementwise"),
         )
 
     @property
