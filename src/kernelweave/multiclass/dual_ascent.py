@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.estimators.validation import check_count, check_number
 from kernelweave.multiclass.checkpoint import Checkpoint, generator_state, restored_generator
+from kernelweave.multiclass.dual_model import DualModel, KernelSplit, norms_of_samples
 from kernelweave.multiclass.problem import (
     BoundTracker,
     PNormEvaluation,
@@ -25,6 +25,7 @@ from kernelweave.multiclass.problem import (
     dual_norm_and_weights,
     energies,
     evaluate,
+    evaluate_anew,
     rival_leads,
     sample_gaps,
 )
@@ -106,6 +107,9 @@ class DualAscent(PNormSolver):
                 else:
                     if checkpoint is not None and checkpoint.is_due():
                         checkpoint.save(state.saved() | tracker.state())
+                    if state.is_held_up_by_rounding(evaluation, tracker.certificate.relative_gap, self.tol):
+                        state.refine()
+                        continue
                     state.ascend(evaluation, self)
                     stopped = "stalled" if state.n_idle == 3 else None
         except KeyboardInterrupt:
@@ -158,13 +162,58 @@ class AscentState:
     def ascend(self, evaluation: PNormEvaluation, solver: DualAscent) -> None:
         """Ascend on the samples that matter as the model says, and go as far as the dual itself rises."""
         places = self._block(evaluation.sample_gaps, solver.block)
-        model = BlockModel(self.problem, self.A, self.G, places)
-        model.ascend(self.rng, solver)
-        moved = np.flatnonzero((model.A != self.A[places]).any(axis=1))
+        A = self._ascended(places, solver)
+        moved = np.flatnonzero((A != self.A[places]).any(axis=1))
         if moved.size:
-            self._step(places[moved], model.A[moved] - self.A[places[moved]])
+            self._step(places[moved], A[moved] - self.A[places[moved]])
         self.n_idle = 0 if moved.size else self.n_idle + 1
         self.passes += moved.size / self.problem.n_samples
+
+    def _ascended(self, places: Indices, solver: DualAscent) -> Matrix:
+        """Return rows of these samples where the model of the dual has little of its gap left."""
+        A, y, weight = self.A[places], self.problem.y[places], self.problem.weight[places]
+        model = self._model(places)
+
+        def gaps() -> Vector:
+            f = model.scores()
+            return sample_gaps(A, f, rival_leads(f, y), y, weight)
+
+        found = gaps()
+        enough = solver.inner_tol * float(found.sum())
+        for _ in range(solver.max_sweeps):
+            if not model.visit(A, y, weight, self.rng.permutation(np.flatnonzero(found > 0.1 * found.mean()))):
+                break
+            found = gaps()
+            if found.sum() <= enough:
+                break
+        return A
+
+    def _model(self, places: Indices) -> DualModel:
+        problem, s = self.problem, energies(self.A, self.G)
+        diagonals = problem.rows.diagonals
+        split = KernelSplit.of(s, diagonals.mean(axis=1), problem.q)
+        return DualModel(
+            K=problem.rows.combined_block(split.eta, places),
+            G=np.ascontiguousarray(self.G[:, :, places].transpose(0, 2, 1)),
+            share=split.share,
+            s=s,
+            alone=norms_of_samples(diagonals[:, places], problem.q),
+            scale=problem.scale,
+            q=problem.q,
+        )
+
+    def is_held_up_by_rounding(self, evaluation: PNormEvaluation, relative_gap: float, tol: float) -> bool:
+        """Whether most of the gap is what is allowed for rounding to float32."""
+        if not self.problem.rows.is_rounded:
+            return False
+        computed = float(evaluation.sample_gaps.mean()) / evaluation.upper
+        return computed <= max(tol, 0.1 * relative_gap)
+
+    def refine(self) -> None:
+        """Go on in float64, with products computed anew."""
+        self.problem = replace(self.problem, rows=self.problem.rows.in_float64())
+        self.G = self.problem.products(self.A)
+        self.step_squares = np.einsum("ic,ic->c", self.A, self.A)
 
     def _block(self, gaps: Vector, size: int | None) -> Indices:
         """Return the samples with a gap or a coefficient, or so many of them, drawn in proportion to their gaps."""
@@ -202,7 +251,7 @@ class AscentState:
         # The least P seen and the last, highest D need not be of the same A.
         for A in (tracker.best[0], self.A):
             if fresh.best is None or (A != tracker.best[0]).any():
-                fresh.add(A, evaluate(problem, A, problem.products(A)))
+                fresh.add(A, evaluate_anew(problem, A))
         fresh.history = tracker.history
         return fresh
 
@@ -221,87 +270,3 @@ def _best_length(s: Vector, a: Vector, b: Vector, gain: float, problem: PNormPro
         middle = 0.5 * (low + high)
         low, high = (middle, high) if slope(middle) >= 0.0 else (low, middle)
     return low
-
-
-class BlockModel:
-    r"""The dual near the present coefficients, for some samples: one matrix serves in place of all kernels.
-
-    .. math::
-       s_j(A + S) \approx s_j(A) + 2 \langle S, K_j A \rangle + \mathrm{share}_j \langle S, K(\eta) S \rangle,
-       \qquad \textstyle\sum_j \eta_j \mathrm{share}_j = 1
-
-    It is exact to first order, and in the second-order part of the sum Σ_j η_j s_j.
-
-    Parameters
-    ----------
-    problem : the problem.
-    A, G : coefficients of all samples and their products K_j A, of shape (kernels, classes, N).
-    places : the samples of the block.
-    least_share : least energy of a kernel beside that of the others, so that all have a say.
-    least_curvature : a sample's curvature is at least this share of what it would be alone.
-    """
-
-    def __init__(
-        self,
-        problem: PNormProblem,
-        A: Matrix,
-        G: AnyArray,
-        places: Indices,
-        least_share: float = 1e-3,
-        least_curvature: float = 1e-3,
-    ) -> None:
-        rows, self.problem = problem.rows, problem
-        self.A, self.y, self.weight = A[places], problem.y[places], problem.weight[places]
-        self.s = energies(A, G)
-        spread = self._with_least(self.s, rows.diagonals.mean(axis=1), least_share)
-        eta = dual_norm_and_weights(spread, problem.q)[1]
-        self.share = spread / (float(eta @ spread) or 1.0)
-        self.K = rows.combined_block(eta, places)
-        self.H = np.zeros((problem.n_classes, places.size), dtype=self.K.dtype)
-        self.G = np.ascontiguousarray(G[:, :, places].transpose(0, 2, 1))
-        alone = np.array([dual_norm_and_weights(d, problem.q)[0] for d in rows.diagonals[:, places].T])
-        self.least_curvature = least_curvature * alone
-
-    @staticmethod
-    def _with_least(s: Vector, sizes: Vector, least: float) -> Vector:
-        """Return energies of at least this share of the largest, all of them as shares of the kernels' sizes."""
-        shares = np.divide(s, sizes, out=np.zeros_like(s), where=sizes > 0.0)
-        largest = float(shares.max(initial=0.0))
-        return sizes if largest <= 0.0 else np.maximum(s, least * largest * sizes)
-
-    def ascend(self, rng: np.random.Generator, solver: DualAscent) -> None:
-        """Sweep over the samples with large gaps until little of the gap of the model is left."""
-        gaps = self._gaps()
-        enough = solver.inner_tol * float(gaps.sum())
-        for _ in range(solver.max_sweeps):
-            order = rng.permutation(np.flatnonzero(gaps > 0.1 * gaps.mean())).astype(np.int64)
-            if not self._visit(order):
-                break
-            gaps = self._gaps()
-            if gaps.sum() <= enough:
-                break
-
-    def _visit(self, order: Indices) -> int:
-        """Maximise the model over one row of A after the other. Return how many moved."""
-        problem = self.problem
-        return _core.ascend(
-            self.K,
-            self.G,
-            self.share,
-            self.least_curvature,
-            self.y,
-            self.weight,
-            problem.scale,
-            problem.q,
-            order,
-            self.A,
-            self.H,
-            self.s,
-        )
-
-    def _gaps(self) -> Vector:
-        """Return the gaps of the samples under the model."""
-        eta = dual_norm_and_weights(self.s, self.problem.q)[1]
-        f = np.tensordot(eta, self.G, axes=1).T + float(eta @ self.share) * self.H
-        f /= self.problem.scale
-        return sample_gaps(self.A, f, rival_leads(f, self.y), self.y, self.weight)

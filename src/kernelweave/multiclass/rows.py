@@ -67,6 +67,19 @@ class KernelRows(Protocol):
         """Return Σ eta_m K_m[places, places], float32 or float64."""
         ...
 
+    def squared_norms(self, columns: Indices, V: Matrix) -> Vector:
+        """Return tr(V'K_m[columns, columns]V) for every m."""
+        ...
+
+    def weighted_products(self, eta: Vector, columns: Indices, V: Matrix) -> Matrix:
+        """Return Σ eta_m K_m[:, columns] V."""
+        ...
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether values are computed in float32."""
+        ...
+
     def in_float64(self) -> KernelRows:
         """Return the same kernels with nothing rounded to float32."""
         ...
@@ -150,6 +163,7 @@ class StoredRows:
     largest_block: int | None = None
     n_threads: int = 1
     unit_roundoff: float = field(default=DOUBLE, init=False)
+    is_rounded: bool = field(default=False, init=False)
 
     @property
     def n_kernels(self) -> int:
@@ -194,6 +208,13 @@ class StoredRows:
                 total += weight * self._among(K, places)
         return total
 
+    def squared_norms(self, columns: Indices, V: Matrix) -> Vector:
+        return np.asarray(np.tensordot(self.products(columns, columns, V), V, 2))
+
+    def weighted_products(self, eta: Vector, columns: Indices, V: Matrix) -> Matrix:
+        every = np.arange(self.n_samples)
+        return np.asarray(np.tensordot(eta, self.products(every, columns, V), 1))
+
     def in_float64(self) -> StoredRows:
         return self
 
@@ -226,6 +247,7 @@ class FeatureRows:
     offsets: Indices
     max_block: int = 4096
     unit_roundoff: float = field(default=DOUBLE, init=False)
+    is_rounded: bool = field(default=False, init=False)
 
     def check(self, start: int = 0) -> None:
         """Raise ValueError where features are not finite, or all zero; ``start`` as in `check_diagonals`."""
@@ -261,6 +283,13 @@ class FeatureRows:
         used = np.flatnonzero(weights)
         P = self.Phi[np.ix_(places, used)]
         return (P * weights[used]) @ P.T
+
+    def squared_norms(self, columns: Indices, V: Matrix) -> Vector:
+        return np.asarray(np.tensordot(self.products(columns, columns, V), V, 2))
+
+    def weighted_products(self, eta: Vector, columns: Indices, V: Matrix) -> Matrix:
+        every = np.arange(self.n_samples)
+        return np.asarray(np.tensordot(eta, self.products(every, columns, V), 1))
 
     def in_float64(self) -> FeatureRows:
         return self
@@ -312,8 +341,12 @@ class ComputedRows:
             self.entry_errors[source.kernels] = np.maximum(errors, exact) if rounds else exact
 
     @property
+    def is_rounded(self) -> bool:
+        return bool(self.dtype == np.float32)
+
+    @property
     def unit_roundoff(self) -> float:
-        return SINGLE if self.dtype == np.float32 else DOUBLE
+        return SINGLE if self.is_rounded else DOUBLE
 
     @cached_property
     def diagonals(self) -> Matrix:
@@ -359,6 +392,21 @@ class ComputedRows:
                 if part is not total:
                     total += part
         return total
+
+    def squared_norms(self, columns: Indices, V: Matrix) -> Vector:
+        out = np.zeros(self.n_kernels)
+        with blas_threads(1):
+            for source in self._sources:
+                out[source.kernels] = 2.0 * source.energies(columns, V, self.n_threads)
+        return np.maximum(out, 0.0)
+
+    def weighted_products(self, eta: Vector, columns: Indices, V: Matrix) -> Matrix:
+        out = np.zeros((self.n_samples, V.shape[1]))
+        with blas_threads(1):
+            for source in self._sources:
+                if eta[source.kernels].any():
+                    source.add_products(columns, V, out, self.n_threads, eta)
+        return out
 
     def in_float64(self) -> ComputedRows:
         return ComputedRows(self._fitted, self.n_threads, self.max_block, "float64")
