@@ -112,6 +112,9 @@ class DualAscent(PNormSolver):
                         continue
                     state.ascend(evaluation, self)
                     stopped = "stalled" if state.n_idle == 3 else None
+                    if state.was_interrupted:
+                        tracker.add(state.A, state.evaluate())
+                        stopped = "interrupted"
         except KeyboardInterrupt:
             if tracker.best is None:
                 raise
@@ -139,6 +142,7 @@ class AscentState:
     step_squares: Vector
     passes: float = 0.0
     n_idle: int = 0
+    was_interrupted: bool = False  # within a round, which then ended early
 
     @classmethod
     def start(cls, problem: PNormProblem, rng: np.random.Generator) -> Self:
@@ -181,7 +185,12 @@ class AscentState:
         found = gaps()
         enough = solver.inner_tol * float(found.sum())
         for _ in range(solver.max_sweeps):
-            if not model.visit(A, y, weight, self.rng.permutation(np.flatnonzero(found > 0.1 * found.mean()))):
+            order = self.rng.permutation(np.flatnonzero(found > 0.1 * found.mean()))
+            try:
+                if not model.visit(A, y, weight, order):
+                    break
+            except KeyboardInterrupt:
+                self.was_interrupted = True
                 break
             found = gaps()
             if found.sum() <= enough:
