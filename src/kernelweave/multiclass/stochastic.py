@@ -212,7 +212,8 @@ class StochasticRun:
         """Compute the scores of a batch, from the support so far, and the kernels among it."""
         problem, V = self.problem, self.iterate.V
         support = np.flatnonzero(V.any(axis=1))
-        G = problem.rows.products(places, support, V[support])
+        factor = self.iterate.factor  # V alone may leave the range of float32
+        G = problem.rows.products(places, support, factor * V[support]) / factor
         K = problem.rows.square_block(places).astype(np.float64, copy=False)  # steps may leave the range of float32
         diagonals = problem.rows.diagonals[:, places]
         self.iterate.load(places, problem.y[places], problem.weight[places], G, K, diagonals)
