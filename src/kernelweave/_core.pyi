@@ -89,15 +89,18 @@ def smo_plus(
     max_iterations: int,
 ) -> tuple[int, float]: ...
 def ascend(
-    K: NDArray[Any],
-    y: NDArray[Any],
-    weight: NDArray[Any],
+    K: AnyArray,
+    G: AnyArray,
+    share: Vector,
+    least_curvature: Vector,
+    y: AnyArray,
+    weight: Vector,
     scale: float,
     q: float,
-    order: NDArray[Any],
-    A: NDArray[Any],
-    G: NDArray[Any],
-    s: NDArray[Any],
+    order: AnyArray,
+    A: Matrix,
+    H: AnyArray,
+    s: Vector,
 ) -> int: ...
 def online_steps(
     phi: NDArray[Any],
