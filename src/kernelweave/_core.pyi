@@ -89,18 +89,18 @@ def smo_plus(
     max_iterations: int,
 ) -> tuple[int, float]: ...
 def ascend(
-    K: AnyArray,
-    G: AnyArray,
-    share: Vector,
-    least_curvature: Vector,
-    y: AnyArray,
-    weight: Vector,
+    K: NDArray[Any],
+    G: NDArray[Any],
+    share: NDArray[Any],
+    least_curvature: NDArray[Any],
+    y: NDArray[Any],
+    weight: NDArray[Any],
     scale: float,
     q: float,
-    order: AnyArray,
-    A: Matrix,
-    H: AnyArray,
-    s: Vector,
+    order: NDArray[Any],
+    A: NDArray[Any],
+    H: NDArray[Any],
+    s: NDArray[Any],
 ) -> int: ...
 def online_steps(
     phi: NDArray[Any],

@@ -74,7 +74,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     p : float in (1, 2], default=1.5
         Norm over the kernels: near 1 few kernels count, 2 is the plain sum of kernels.
     solver : DualAscent, OnlineBatch, Pegasos or None, default=None
-        None is ``DualAscent()``, to a relative gap of 1e-3; ``OnlineBatch`` is the paper's algorithm, ``Pegasos`` its baseline.
+        None is ``DualAscent()``, to a gap of 1e-3; ``OnlineBatch`` is the paper's algorithm, ``Pegasos`` its baseline.
     features : RandomFourier, Nystroem or None, default=None
         Explicit features in place of kernels: O(features) per sample, streams in fixed memory.
     class_weight : dict, "balanced" or None, default=None
