@@ -90,13 +90,16 @@ def smo_plus(
 ) -> tuple[int, float]: ...
 def ascend(
     K: NDArray[Any],
+    G: NDArray[Any],
+    share: NDArray[Any],
+    least_curvature: NDArray[Any],
     y: NDArray[Any],
     weight: NDArray[Any],
     scale: float,
     q: float,
     order: NDArray[Any],
     A: NDArray[Any],
-    G: NDArray[Any],
+    H: NDArray[Any],
     s: NDArray[Any],
 ) -> int: ...
 def online_steps(
