@@ -7,8 +7,8 @@ from tests.reference.pnorm import pnorm_optimum
 
 from kernelweave import KernelBank, Nystroem, RandomFourier
 from kernelweave.kernels import (
-    ChiSquared,
     Centering,
+    ChiSquared,
     Gaussian,
     Laplacian,
     Linear,

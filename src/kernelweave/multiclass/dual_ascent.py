@@ -167,7 +167,7 @@ class AscentState:
         """Ascend on the samples that matter as the model says, and go as far as the dual itself rises."""
         places = self._block(evaluation.sample_gaps, solver.block)
         A = self._ascended(places, solver)
-        moved = np.flatnonzero((A != self.A[places]).any(axis=1))
+        moved = np.flatnonzero((self.A[places] != A).any(axis=1))
         if moved.size:
             self._step(places[moved], A[moved] - self.A[places[moved]])
         self.n_idle = 0 if moved.size else self.n_idle + 1
@@ -233,7 +233,9 @@ class AscentState:
         share = gaps[matter] / gaps.sum()
         # Some that have coefficients and no gap: they make room for the others.
         probability = 0.9 * share + 0.1 / matter.size
-        return np.sort(self.rng.choice(matter, size, replace=False, p=probability / probability.sum(), shuffle=False))
+        return np.sort(
+            self.rng.choice(matter, size, replace=False, p=probability / probability.sum(), shuffle=False)
+        )
 
     def _step(self, moved: Indices, step: Matrix) -> None:
         """Add the multiple of a step with the highest dual to A, and its products to G."""
@@ -259,13 +261,15 @@ class AscentState:
         fresh = BoundTracker(problem, None)
         # The least P seen and the last, highest D need not be of the same A.
         for A in (tracker.best[0], self.A):
-            if fresh.best is None or (A != tracker.best[0]).any():
+            if fresh.best is None or (tracker.best[0] != A).any():
                 fresh.add(A, evaluate_anew(problem, A))
         fresh.history = tracker.history
         return fresh
 
 
-def _best_length(s: Vector, a: Vector, b: Vector, gain: float, problem: PNormProblem, steps: int = 50) -> float:
+def _best_length(
+    s: Vector, a: Vector, b: Vector, gain: float, problem: PNormProblem, steps: int = 50
+) -> float:
     """Return the t in [0, 1] with the largest t gain − (Σ_j (s_j + 2ta_j + t²b_j)^{q/2})^{2/q} / (2λN), by halving."""
 
     def slope(t: float) -> float:

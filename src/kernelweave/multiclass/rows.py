@@ -414,7 +414,9 @@ class ComputedRows:
     def _errors_in_float32(self, source: KernelSource) -> Vector:
         """Bound what rounding does to scaled values: it is scaled as they are, and centring takes none of it."""
         errors = source.group.errors_in_float32(source.rows)
-        return np.array([e * float(np.abs(f.factors).max()) ** 2 for e, f in zip(errors, source.forms, strict=True)])
+        return np.array(
+            [e * float(np.abs(f.factors).max()) ** 2 for e, f in zip(errors, source.forms, strict=True)]
+        )
 
     def _errors_in_float64(self, source: KernelSource, sizes: Vector) -> Vector:
         """Return the same for double precision, where values are off by as much as those before centring are."""

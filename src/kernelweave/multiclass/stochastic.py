@@ -214,7 +214,9 @@ class StochasticRun:
         support = np.flatnonzero(V.any(axis=1))
         factor = self.iterate.factor  # V alone may leave the range of float32
         G = problem.rows.products(places, support, factor * V[support]) / factor
-        K = problem.rows.square_block(places).astype(np.float64, copy=False)  # steps may leave the range of float32
+        K = problem.rows.square_block(places).astype(
+            np.float64, copy=False
+        )  # steps may leave the range of float32
         diagonals = problem.rows.diagonals[:, places]
         self.iterate.load(places, problem.y[places], problem.weight[places], G, K, diagonals)
 
