@@ -115,12 +115,12 @@ class MKLModel(KernelEstimator):
         each = [None] * len(task.targets) if starts is None else starts
         with gap_bars(self.verbose) as bar, blas_threads(1):
             jobs = [
-                partial(self._solve_one, task, name, start, bar(name, self.tol))
+                partial(self._solve_target, task, name, start, bar(name, self.tol))
                 for name, start in zip(task.targets, each, strict=True)
             ]
             return interruptible(jobs, effective_n_jobs(self.n_jobs), stop)
 
-    def _solve_one(
+    def _solve_target(
         self, task: FitTask, name: str, start: WarmStart | None, progress: Progress | None, stop: Event
     ) -> FitResult:
         """Solve and certify one problem; its intercept is that of the kernels as given, not as centred."""
@@ -146,10 +146,10 @@ class MKLModel(KernelEstimator):
         stop: Event,
     ) -> tuple[Result, GramStack, Any]:
         """Return the result, the kernels it belongs to, and what else was learnt, here nothing."""
-        solver = self._solver(len(task.kernels), streamed=task.is_streamed)
+        solver = self._solver(len(task.kernels), streamed=task.needs_streamed_solver)
         if start is not None:
             problem = replace(problem, learner=with_inner_tol(problem.learner, solver.gap_tol))
-        elif self._uses_subsample and not task.is_streamed:
+        elif self._uses_subsample and not task.needs_streamed_solver:
             try:
                 start = subsample_warm_start(problem, solver, raising_when_stopped(stop, None))
             except KeyboardInterrupt:  # still solve once on all samples, so that there is a model
