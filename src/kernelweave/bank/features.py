@@ -207,7 +207,7 @@ class Landmarks(Features):
             values, vectors = np.linalg.eigh((found[m] + found[m].T) / 2.0)
             kept = values > RANK * max(float(values[-1]), 0.0)
             maps.append(vectors[:, kept] / np.sqrt(values[kept]))
-        if isinstance(fitted, FittedBank):  # the other samples are not needed any more
+        if getattr(fitted, "can_be_restricted", False):  # the other samples are not needed any more
             fitted, landmarks = fitted.restricted(landmarks), np.arange(count)
         return LandmarkFeatures(fitted, landmarks, maps)
 
