@@ -13,6 +13,7 @@ import numpy as np
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.kernels.base import Kernel, Reads, Rows, require_positive
 from kernelweave.kernels.composite import Composite, CompositeGroup, Joined
+from kernelweave.kernels.distances import is_sparse
 from kernelweave.kernels.groups import KernelGroup
 from kernelweave.kernels.pairs import Pairs
 
@@ -273,7 +274,9 @@ class OnColumns(Composite):
         return int(column) % width
 
     def rows_of(self, part: Kernel, X: Rows) -> Rows:
-        return part.rows(X[:, self._places(int(X.shape[1]))])
+        rows = part.rows(X[:, self._places(int(X.shape[1]))])
+        # What is taken by a list of columns lies in memory column by column.
+        return rows if is_sparse(rows) else np.ascontiguousarray(rows)
 
     def combined(self, values: Sequence[AnyArray]) -> AnyArray:
         return np.asarray(values[0])
