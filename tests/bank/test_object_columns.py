@@ -27,7 +27,10 @@ RNG = np.random.default_rng(8)
 N = 60
 Y = np.arange(N) % 2
 DNA = np.array(
-    ["".join(RNG.choice(list("ACGT"), RNG.integers(15, 25), p=[0.45, 0.05, 0.05, 0.45] if c else None)) for c in Y]
+    [
+        "".join(RNG.choice(list("ACGT"), RNG.integers(15, 25), p=[0.45, 0.05, 0.05, 0.45] if c else None))
+        for c in Y
+    ]
 )
 TAGS = [set(RNG.choice(list("abcdef"), 2 + c).tolist()) for c in Y]
 NUMBERS = RNG.normal(size=(N, 2)) + 0.4 * Y[:, None]
@@ -151,6 +154,27 @@ def test_a_model_learns_predicts_and_is_saved(tmp_path):
     again = kernelweave.load(tmp_path / "model.kw")
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     assert again.kernel_names_ == model.kernel_names_
+
+
+@pytest.mark.parametrize(
+    "kind", [np.array, list, pd.Series, pl.Series, lambda c: np.array(c, dtype=object)[:, None]]
+)
+def test_one_column_of_text_is_all_a_model_needs(kind):
+    model = MKLClassifier(KernelBank([Spectrum(2)])).fit(kind(DNA.tolist()), Y)
+    expected = MKLClassifier(KernelBank([("dna", Spectrum(2))])).fit(Views({"dna": DNA}), Y)
+    np.testing.assert_array_equal(
+        model.decision_function(kind(DNA[:9].tolist())), expected.decision_function(Views({"dna": DNA[:9]}))
+    )
+    with pytest.raises(ValueError, match="is not numeric"):
+        MKLClassifier().fit(kind(DNA.tolist()), Y)
+
+
+def test_rows_of_text_are_placed_among_the_samples():
+    X = Views({"dna": DNA[:50], "x": NUMBERS}, rows={"dna": np.arange(10, 60)})
+    assert X["dna"][9, 0] is None
+    assert X["dna"][10, 0] == DNA[0]
+    X = Views({"dna": pl.DataFrame({"s": DNA[:50]}), "x": NUMBERS}, rows={"dna": np.arange(10, 60)})
+    assert X["dna"]["s"].to_list() == [None] * 10 + DNA[:50].tolist()
 
 
 def test_models_of_composed_kernels_are_saved(tmp_path):

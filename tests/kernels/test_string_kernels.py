@@ -83,6 +83,13 @@ def test_kmers_that_are_frequent_and_rare_in_training_count_alike():
     np.testing.assert_array_equal(K, [[shared_kmers(s, t, 3) for t in texts] for s in texts])
 
 
+@pytest.mark.parametrize("kernel", [Spectrum(1), Subsequence(1), Subsequence(3)])
+def test_empty_strings_share_nothing(kernel):
+    np.testing.assert_array_equal(kernel(["", ""]), np.zeros((2, 2)))
+    np.testing.assert_array_equal(kernel(["", ""], ["abc"]), np.zeros((2, 1)))
+    np.testing.assert_array_equal(kernel.diagonal(["", "", ""]), np.zeros(3))
+
+
 def test_two_sets_of_new_strings_share_kmers_that_no_training_string_has():
     training, X, Z = (
         np.array(t, dtype=object)[:, None] for t in (["abc"], ["xyz abc", "pq"], ["q xyz", "pqr"])

@@ -47,7 +47,7 @@ class PrecomputedBank(Part):
 
     Notes
     -----
-    [Chen09, Sec. 3] for the repairs, learnt on the training block: rows of new samples are multiplied by what took
+    [Chen09] for the repairs, learnt on the training block: rows of new samples are multiplied by what took
     the training matrix to the repaired one, and stay as they are for "shift" (see `Repaired`).
 
     Float64 matrices are not copied. They have to be symmetric and positive semidefinite up to rounding: signs

@@ -62,8 +62,8 @@ class MonotoneConjunctive(BooleanKernel):
 
     Notes
     -----
-    [Polato18, Sec. 3.1]. Columns hold 0 and 1. Large binomials are divided in logarithms.
-    Differs from the paper: normalised unless asked otherwise, as it is used there.
+    [Polato18]. Columns hold 0 and 1. Large binomials are divided in logarithms.
+    Differs from the paper: divided by sqrt(k(x, x) k(z, z)) unless ``raw``.
 
     Examples
     --------
@@ -104,9 +104,9 @@ class MonotoneDisjunctive(BooleanKernel):
 
     Notes
     -----
-    [Polato18, Sec. 3.2]. Columns hold 0 and 1. With P(m) the share of disjunctions that have one of m columns,
+    [Polato18]. Columns hold 0 and 1. With P(m) the share of disjunctions that have one of m columns,
     k / C(d, a) = P(|x|) + P(|z|) - P(|x or z|): the shares are quotients of whole numbers, exact to the last digit.
-    Differs from the paper: normalised unless asked otherwise, as it is used there.
+    Differs from the paper: divided by sqrt(k(x, x) k(z, z)) unless ``raw``.
 
     Examples
     --------

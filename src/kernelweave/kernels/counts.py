@@ -279,6 +279,8 @@ def minima(X: Any, Z: Any) -> Matrix:
     """Return Σ_k min(x_k, z_k) for all rows of two matrices >= 0, dense or sparse."""
     if is_sparse(X) or is_sparse(Z):
         return _sparse_minima(sparse.csr_array(X), sparse.csc_array(Z))
+    if _is_binary(X) and _is_binary(Z):
+        return np.asarray(X @ Z.T)
     out = np.empty((X.shape[0], Z.shape[0]))
     step = max(1, (1 << 18) // max(Z.size, 1))
     for start in range(0, X.shape[0], step):
@@ -287,8 +289,13 @@ def minima(X: Any, Z: Any) -> Matrix:
     return out
 
 
+def _is_binary(values: AnyArray) -> bool:
+    """Tell whether all numbers are 0 or 1, so that the smaller of two is their product."""
+    return bool(((values == 0.0) | (values == 1.0)).all())
+
+
 def _sparse_minima(X: Any, Z: Any) -> Matrix:
-    if (X.data == 1.0).all() and (Z.data == 1.0).all():
+    if _is_binary(X.data) and _is_binary(Z.data):
         return np.asarray((X @ Z.T).toarray())
     out, lengths = np.zeros((X.shape[0], Z.shape[0])), np.diff(Z.indptr)
     for i in range(X.shape[0]):

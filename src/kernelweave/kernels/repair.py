@@ -79,7 +79,7 @@ class Repaired(Composite):
 
     Notes
     -----
-    [Chen09, Sec. 3]. The training matrix is held as a whole and decomposed once, at n^3 cost. Rows of new samples
+    [Chen09]. The training matrix is held as a whole and decomposed once, at n^3 cost. Rows of new samples
     are multiplied by what took K to the repaired one, P = U diag(l > 0) U' or U diag(sign l) U'; shifted ones stay.
     A training matrix without negative eigenvalues is left as it is. A new row does not show its k(x, x).
     Differs from the paper: eigenvalues that are rounding are not touched.

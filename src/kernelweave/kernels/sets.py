@@ -98,7 +98,7 @@ class Jaccard(SharedCountKernel):
 
     Notes
     -----
-    [Ralaivola05, Sec. 4.2], there called the Tanimoto kernel; k(x, x) = 1.
+    [Ralaivola05], there called the Tanimoto kernel; k(x, x) = 1.
     Differs from the paper: two empty sets have k = 1, which is 0 / 0 there.
 
     Examples
@@ -132,7 +132,7 @@ class MinMax(SharedCountKernel):
 
     Notes
     -----
-    [Ralaivola05, Sec. 4.2]; k(x, x) = 1. Of sets it is the Jaccard kernel.
+    [Ralaivola05]; k(x, x) = 1. Of sets it is the Jaccard kernel.
     Differs from the paper: two samples without anything have k = 1, which is 0 / 0 there.
 
     Examples

@@ -97,7 +97,7 @@ class Subsequence(Kernel):
 
     Notes
     -----
-    [Lodhi02, Sec. 3.1]. It reads one column of text. A pair costs length x |s| x |t| steps. Values grow with the
+    [Lodhi02]. It reads one column of text. A pair costs length x |s| x |t| steps. Values grow with the
     strings: ``Subsequence().normalized()``, or the scaling ``UnitDiagonal()``, divides by sqrt(k(s, s) k(t, t)).
     Symbols: n -> length, lambda -> decay.
     Differs from the paper: nothing; the sums of K' and K'' run over rows of one table.

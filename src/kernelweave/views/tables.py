@@ -66,9 +66,19 @@ def is_column_of_objects(data: Any) -> bool:
     if hasattr(data, "to_frame") and hasattr(data, "to_list"):  # a pandas or polars Series
         return bool(np.asarray(data).dtype.kind not in "biufcmM")
     if isinstance(data, np.ndarray):
-        return data.ndim == 1 and data.dtype.kind in "OU" and not _are_numbers(data)
+        return data.ndim == 1 and data.dtype.kind in "OUT" and not _are_numbers(data)
     cells = isinstance(data, list | tuple) and len(data) > 0
     return cells and all(isinstance(cell, str | set | frozenset | NoneType) for cell in data)
+
+
+def is_table_of_objects(data: Any) -> bool:
+    """Return True for a 2-D array some of whose cells are no numbers."""
+    return (
+        isinstance(data, np.ndarray)
+        and data.ndim == 2
+        and data.dtype.kind in "OUT"
+        and not holds_numbers(data)
+    )
 
 
 def as_column(data: Any) -> Table:
