@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
@@ -270,3 +271,17 @@ def test_columns_of_numbers_in_one_dimension_are_still_refused():
         for wrong in (np.ones(3), [1.0, 2.0], pd.Series([1.0, 2.0]), np.array([1, 2], dtype=object)):
             with pytest.raises(ValueError, match="has to be 2-D"):
                 Views({"a": wrong})
+
+
+def test_a_column_of_digits_is_read_as_numbers_and_as_text_side_by_side():
+    cells = column([str(number) for number in RNG.integers(10, 9999, 20)])
+    fitted = KernelBank([("d", Linear()), ("d", Spectrum(2))]).fit(Views({"d": cells}))
+    first, second = fitted.grams()
+    np.testing.assert_array_equal(first, np.outer(cells.astype(float), cells.astype(float)))
+    np.testing.assert_array_equal(second, Spectrum(2)(cells))
+
+
+def test_sparse_rows_take_memory_for_their_entries_only():
+    S = sparse.random_array((30, 5000), density=0.001, rng=RNG, format="csr")
+    [source] = KernelBank([Linear()]).fit(S).sources()
+    assert source.n_columns <= 2 * S.nnz / 30 + 1
