@@ -14,6 +14,7 @@
 void bind_matrices(nb::module_& m);
 void bind_multiclass(nb::module_& m);
 void bind_pairs(nb::module_& m);
+void bind_strings(nb::module_& m);
 
 using Rows = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;  // rows of a larger matrix, perhaps
 
@@ -243,4 +244,5 @@ NB_MODULE(_core, m) {
     bind_matrices(m);
     bind_multiclass(m);
     bind_pairs(m);
+    bind_strings(m);
 }

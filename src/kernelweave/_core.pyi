@@ -203,3 +203,16 @@ def pair_energies(
     out: NDArray[Any],
     n_threads: int = 1,
 ) -> None: ...
+def subsequence_values(
+    left: NDArray[Any],
+    left_start: NDArray[Any],
+    right: NDArray[Any],
+    right_start: NDArray[Any],
+    length: int,
+    decay: float,
+    symmetric: bool,
+    out: NDArray[Any],
+) -> None: ...
+def subsequence_diagonal(
+    letters: NDArray[Any], start: NDArray[Any], length: int, decay: float, out: NDArray[Any]
+) -> None: ...

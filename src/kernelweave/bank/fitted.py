@@ -91,6 +91,11 @@ class FittedBank(FittedKernels):
         """For every kernel the number of its block."""
         return tuple(item.block for item in self._items)
 
+    @property
+    def can_be_restricted(self) -> bool:
+        """Whether its kernels of some samples follow from these samples alone."""
+        return not any(item.kernel.of_training for item in self._items)
+
     def __len__(self) -> int:
         return len(self._items)
 

@@ -11,9 +11,12 @@ import numpy as np
 from kernelweave._typing import AnyArray, Indices
 from kernelweave.views.tables import (
     Table,
+    as_cells,
     as_floats,
     as_table,
     column_names,
+    holds_numbers,
+    is_absent,
     is_sparse,
     near_matches,
     resolve_columns,
@@ -49,7 +52,7 @@ class Layout:
         self.n_samples = int(next(iter(self.tables.values())).shape[0])
         self._declared = self._resolve(declared)
         self._named: dict[str | None, tuple[str, ...] | None] = {}
-        self._found: dict[tuple[str | None, int | None, bool], Block | PairwiseBlock] = {}
+        self._found: dict[tuple[str | None, int | None, bool, str], Block | PairwiseBlock] = {}
 
     def _resolve(self, declared: Any) -> dict[str, Indices]:
         if declared is None:
@@ -77,7 +80,8 @@ class Layout:
         """Return the block an entry asks for."""
         if entry.columns is not None and type(entry.columns) is not int:
             return self._find(entry)
-        key = entry.view, entry.columns, entry.kernel.pairwise  # a rule asks for the same few many times
+        # A rule asks for the same few many times.
+        key = entry.view, entry.columns, entry.kernel.pairwise, entry.kernel.reads
         if key not in self._found:
             self._found[key] = self._find(entry)
         return self._found[key]
@@ -86,14 +90,25 @@ class Layout:
         if entry.kernel.pairwise:
             return self._pairwise(entry)
         if entry.view is None and entry.columns is None:
-            return Block(WHOLE, tuple(self._columns(view, None) for view in self.tables))
+            return self._read(WHOLE, tuple(self._columns(view, None) for view in self.tables), entry)
         if entry.view is None and None not in self.tables:
             raise ValueError(
                 f"An entry selects the columns {entry.columns!r} without saying of which view; "
                 f"give view= one of {self._known()}."
             )
         part = self._columns(entry.view, entry.columns)
-        return Block(self._label(entry, part), (part,))
+        return self._read(self._label(entry, part), (part,), entry)
+
+    def _read(self, label: str, parts: tuple[Columns, ...], entry: Entry) -> Block:
+        """Return a block as the kernel reads it: as objects where it wants them, or takes what there is."""
+        reads = entry.kernel.reads
+        if reads == "either":
+            numbers = all(
+                holds_numbers(take_columns(self.tables[part.view], np.array(part.positions)))
+                for part in parts
+            )
+            reads = "numbers" if numbers else "objects"
+        return Block(label, parts, reads == "objects")
 
     def _columns(self, view: str | None, selection: Any) -> Columns:
         what = "X" if view is None else f"view {view!r}"
@@ -157,6 +172,11 @@ class Columns:
         table, what = source(X, self.view)
         return as_floats(take_columns(table, self._find(table, what)), what, finite=finite)
 
+    def take_cells(self, X: Any) -> AnyArray:
+        """Return the columns as objects after checking that ``X`` still has them."""
+        table, what = source(X, self.view)
+        return as_cells(take_columns(table, self._find(table, what)), what)
+
     def _find(self, table: Table, what: str) -> Indices:
         positions = np.array(self.positions, dtype=np.intp)
         names = column_names(table)
@@ -186,15 +206,29 @@ class Block:
 
     label: str
     parts: tuple[Columns, ...]
+    holds_objects: bool = False
 
     @property
     def key(self) -> object:
         """Equal for blocks that need to be held only once."""
-        return self.label, tuple((part.view, part.positions) for part in self.parts)
+        return self.label, tuple((part.view, part.positions) for part in self.parts), self.holds_objects
 
     def take(self, X: Any) -> Any:
-        """Return the block of ``X`` as float64, dense or CSR."""
-        return stack([part.take(X) for part in self.parts])
+        """Return the block of ``X`` as float64, dense or CSR, or as objects."""
+        if not self.holds_objects:
+            return stack([part.take(X) for part in self.parts])
+        cells = self._cells(X)
+        absent = np.argwhere(is_absent(cells))
+        if absent.size:
+            row, position = (int(index) for index in absent[0])
+            raise ValueError(
+                f"Column {self.columns[position]!r} of view {self.label!r} has no value in row {row}; "
+                "leave such rows out, or fill them first."
+            )
+        return cells
+
+    def _cells(self, X: Any) -> AnyArray:
+        return np.hstack([part.take_cells(X) for part in self.parts])
 
     @property
     def columns(self) -> list[str | int]:
@@ -206,7 +240,9 @@ class Block:
         ]
 
     def missing(self, X: Any) -> AnyArray:
-        """Return which values of the block are NaN, one row per sample; none of a sparse block."""
+        """Return which values of the block are NaN or None, one row per sample; none of a sparse block."""
+        if self.holds_objects:
+            return is_absent(self._cells(X))
         values = stack([part.take(X, finite=False) for part in self.parts])
         return np.zeros((values.shape[0], 1), dtype=bool) if is_sparse(values) else np.isnan(values)
 

@@ -23,6 +23,7 @@ from kernelweave.bank import KernelBank, PrecomputedBank, Views
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.learners import Learner
+from kernelweave.views.tables import as_table, is_column_of_objects, is_table_of_objects
 
 PRECOMPUTED = "precomputed"
 # Targets of a learner, in words.
@@ -73,6 +74,12 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
         if reset:
             estimator.n_features_in_ = X.shape[1]
         return X
+    if is_column_of_objects(X) or is_table_of_objects(X):
+        X = as_table(X, "X")
+        if not hasattr(X, "columns"):  # kernels say what they cannot read
+            if reset:
+                estimator.n_features_in_ = X.shape[1]
+            return X
     if hasattr(X, "columns"):  # pandas and polars frames keep their columns until the bank picks some
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X

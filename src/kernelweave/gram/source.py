@@ -51,6 +51,8 @@ class KernelSource:
     @property
     def n_columns(self) -> int:
         """How many numbers it holds of a sample."""
+        if hasattr(self.rows, "nnz"):  # a sparse matrix: an entry has a number and a place
+            return int(2 * self.rows.nnz / max(self.rows.shape[0], 1)) + 1
         return int(self.rows.shape[1]) if self.rows.ndim == 2 else 0
 
     # -- parts of it

@@ -353,15 +353,20 @@ class GivenGroup(KernelGroup):
 def grouped(kernels: Sequence[Kernel], X: Rows) -> list[tuple[list[int], KernelGroup]]:
     """Return resolved kernels of the same training rows in groups, each with the positions of its kernels."""
     members: dict[str, list[int]] = {}
+    alone: list[tuple[list[int], KernelGroup]] = []
     for position, kernel in enumerate(kernels):
+        own = kernel.own_group(X)
         formula = None if is_sparse(X) else kernel.formula()
-        if kernel.pairwise:
+        if own is not None:
+            alone.append(([position], own))
+        elif kernel.pairwise:
             members[f"given {position}"] = [position]
         elif isinstance(kernel, Linear):
             members.setdefault("linear", []).append(position)
         else:
             members.setdefault("any" if formula is None else formula.argument, []).append(position)
-    return [(places, _group(name, [kernels[p] for p in places], X)) for name, places in members.items()]
+    together = [(places, _group(name, [kernels[p] for p in places], X)) for name, places in members.items()]
+    return together + alone
 
 
 def _group(name: str, kernels: list[Kernel], X: Rows) -> KernelGroup:

@@ -10,8 +10,10 @@ import numpy as np
 from kernelweave._typing import Indices
 from kernelweave.views.tables import (
     Table,
+    as_cells,
     as_floats,
     as_table,
+    holds_numbers,
     is_pandas,
     is_polars,
     is_sparse,
@@ -30,8 +32,9 @@ class Views:
     Parameters
     ----------
     mapping : dict of name to table: numpy array, pandas or polars frame, scipy sparse matrix, all of the same
-        length. A square kernel or distance matrix is a view too (for ``Precomputed`` and ``ExpDistance``):
-        slicing remembers which rows were taken, so its columns follow the training rows in cross-validation.
+        length; or one column of strings, sets or other objects (a Series, a 1-D array) for kernels that read them.
+        A square kernel or distance matrix is a view too (for ``Precomputed`` and ``ExpDistance``): slicing
+        remembers which rows were taken, so its columns follow the training rows in cross-validation.
     rows : dict of name to places, default=None
         For a view that some samples do not have: which samples the rows of its table belong to. The others
         become rows of NaN, which is what estimators take for a missing view.
@@ -207,7 +210,10 @@ def _spread(table: Table, places: Indices, n: int, name: str) -> Table:
         )
     if is_pandas(table):
         return table.set_axis(places, axis=0).reindex(range(n))
-    values = as_floats(table, f"view {name!r}", finite=False)
-    full = np.full((n, values.shape[1]), np.nan)
+    numbers = holds_numbers(table)
+    values = (
+        as_floats(table, f"view {name!r}", finite=False) if numbers else as_cells(table, f"view {name!r}")
+    )
+    full = np.full((n, values.shape[1]), np.nan if numbers else None)
     full[places] = values
     return type(table)(full, schema=table.columns) if is_polars(table) else full
