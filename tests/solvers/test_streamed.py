@@ -725,7 +725,7 @@ def test_decision_values_of_the_solution_suggest_coefficients_near_it(learner):
     X, score = table(24, 120)
     y, K = target(learner, score), gaussian(X, 2.0)
     found = learner.solve(K, y, tol=1e-8)
-    program, v = found.parts[0]
+    program, v = found.programs[0]
     suggested = program.suggested(K @ v)
     nothing = objective(program, K, program.feasible(None))
     assert objective(program, K, suggested) < 0.5 * (nothing + objective(program, K, v))

@@ -30,7 +30,7 @@ class Hinge(SupportVectorLearner):
 
     Notes
     -----
-    All experiments of [Xu13, V-A] use this inner. Symbols: paper α∘y → ``coef``.
+    All experiments of [Xu13, V-A] use this learner. Symbols: paper α∘y → ``coef``.
     Differs from the paper: nothing.
 
     Examples

@@ -11,7 +11,7 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.base import TunableLearner
 from kernelweave.learners.ridge import KEEP, Factor, Ridge, RidgeSolution, product
 
-# Rounds that mend a solution by its residual: one is enough unless the factor needed a ridge of its own.
+# Rounds that refine a solution by its residual: one is enough unless the factor needed a ridge of its own.
 ROUNDS = 5
 
 
@@ -83,12 +83,12 @@ class LeastSquares(TunableLearner, ABC):
             coef=V.reshape(np.shape(y)),
             intercept=self.intercept(F, _as_columns(y), weight, ridge).reshape(shape),
             margin=np.ones(shape),
-            linear=ridge.gain(V),
+            g=ridge.gain(V),
             quadratic=float(np.sum(V * F)),
             loss=float(0.5 * np.sum(errors * slopes)),
             gradient_bound=float(np.linalg.norm(slopes)),
             curvature_bound=float(1.0 / ridge.d[used].min()),
-            parts=(),
+            programs=(),
             scale=np.full(shape, self.scale()),
             ridge=ridge,
             factor=factor if used.size <= KEEP else None,

@@ -21,7 +21,7 @@ class OneVsRest(Part):
     Parameters
     ----------
     learner : Learner
-        The binary inner.
+        The binary learner.
 
     Examples
     --------
@@ -81,12 +81,12 @@ def join(solutions: list[InnerSolution]) -> InnerSolution:
         coef=np.column_stack([m.coef for m in solutions]),
         intercept=np.array([m.intercept for m in solutions]),
         margin=np.array([m.margin for m in solutions]),
-        linear=sum(m.linear for m in solutions),
+        g=sum(m.g for m in solutions),
         quadratic=sum(m.quadratic for m in solutions),
         loss=sum(m.loss for m in solutions),
         # Each problem moves by at most its own share of the error; the sum is bounded by the norm of all.
         gradient_bound=float(np.linalg.norm([m.gradient_bound for m in solutions])),
         curvature_bound=max(m.curvature_bound for m in solutions),
-        parts=tuple(part for m in solutions for part in m.parts),
+        programs=tuple(program for m in solutions for program in m.programs),
         scale=np.array([m.scale for m in solutions]),
     )

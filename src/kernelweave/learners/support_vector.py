@@ -109,11 +109,11 @@ def _solution(program: DualProgram, loss: Loss, v: Vector, f: Vector) -> InnerSo
         coef=v,
         intercept=np.asarray(loss.intercept),
         margin=np.asarray(loss.margin),
-        linear=program.gain(v),
+        g=program.gain(v),
         quadratic=float(v @ f),
         loss=loss.value,
         gradient_bound=loss.gradient_bound,
         curvature_bound=loss.curvature_bound,
-        parts=((program, v),),
+        programs=((program, v),),
         scale=loss.scale,
     )

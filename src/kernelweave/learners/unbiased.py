@@ -119,11 +119,11 @@ class UnbiasedSolution(InnerSolution):
 
     prices: Vector = field(default_factory=lambda: np.zeros(0), repr=False)
 
-    def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:
+    def curvature(self, K: AnyArray, matvecs: Matrix, n_threads: int = 1) -> Matrix:
         support = np.flatnonzero(self.coef)
         if support.size == 0:
-            return np.zeros((images.shape[0], images.shape[0]))
-        U = images[:, support].T
+            return np.zeros((matvecs.shape[0], matvecs.shape[0]))
+        U = matvecs[:, support].T
         with blas_threads(n_threads):
             H = U.T @ _solved(K, self.prices, support, U)
         return np.asarray(0.5 * (H + H.T))
@@ -210,11 +210,11 @@ def _solution(v: Vector, f: Vector, y: Vector, C: Vector) -> UnbiasedSolution:
         coef=v,
         intercept=np.zeros(()),
         margin=np.ones(()),
-        linear=float(y @ v - 0.5 * np.sum(v[used] ** 2 / C[used])),
+        g=float(y @ v - 0.5 * np.sum(v[used] ** 2 / C[used])),
         quadratic=float(v @ f),
         loss=float(0.5 * C @ xi**2),
         gradient_bound=float(np.linalg.norm(C * xi)),
         curvature_bound=float(C.max()),
-        parts=(),
+        programs=(),
         prices=C,
     )

@@ -251,5 +251,5 @@ def robust_primal(
 def _margin_shortfall(inner: InnerSolution, f: AnyArray, y: AnyArray) -> float:
     """Return how far inside the margin samples lie whose coefficients are free, so that they belong on it."""
     below = np.atleast_2d((inner.margin - y * (f + inner.intercept)).T)
-    free = [column[program.free(v)] for column, (program, v) in zip(below, inner.parts, strict=True)]
+    free = [column[program.free(v)] for column, (program, v) in zip(below, inner.programs, strict=True)]
     return max(float(column.max(initial=0.0)) for column in free)

@@ -42,7 +42,7 @@ class BlockSteps:
     def move(self, state: StreamedState) -> None:
         """Move the coefficients of a block to their optimum."""
         f, coef = state.f.reshape(state.n_samples, -1), state.coef.reshape(state.n_samples, -1)
-        programs = [program for program, _ in state.inner.parts]
+        programs = [program for program, _ in state.inner.programs]
         violations = [program.violations(v, fc) for program, v, fc in zip(programs, coef.T, f.T, strict=True)]
         block = self._choose(programs, violations, coef)
         K = self._buffer(block.size, state.grams.dtype)
@@ -68,7 +68,7 @@ class BlockSteps:
         coef = state.coef.reshape(state.n_samples, -1)
         G = state.G.reshape(*state.G.shape[:2], -1)
         H = np.zeros((state.eta.size, state.eta.size))
-        for c, (program, _) in enumerate(state.inner.parts):
+        for c, (program, _) in enumerate(state.inner.programs):
             inside = np.isin(self._block, program.free(coef[:, c]), assume_unique=True)
             free = self._block[inside]
             if free.size:

@@ -56,7 +56,7 @@ class CuttingPlane(Solver):
         mixture = np.zeros(0)
         point = state.evaluate(eta)
         while not state.finished:
-            seen.append(DualPoint(point.inner.coef, point.inner.linear, point.h_upper))
+            seen.append(DualPoint(point.inner.coef, point.inner.g, point.h_upper))
             g, H = np.array([p.g for p in seen]), np.array([p.h for p in seen])
             if isinstance(geometry, Polyhedral):
                 eta, mixture = _linear_master(g, H, geometry.linear_bounds(eta.size))

@@ -233,7 +233,7 @@ class OuterState:
         return self._update_bounds(Evaluation(eta, inner, h, h_upper, matvecs, allowance, upper))
 
     def _update_bounds(self, new: Evaluation, solved: bool = True) -> Evaluation:
-        self._lower.add(DualPoint(new.inner.coef, new.inner.linear, new.h_upper))
+        self._lower.add(DualPoint(new.inner.coef, new.inner.g, new.h_upper))
         if self.best is None or new.upper < self.best.upper:
             self.best = new
         self._report(int(np.count_nonzero(new.eta)), solved)
@@ -248,7 +248,7 @@ class OuterState:
         p = self.problem
         h = p.grams.energies(coef)
         inner = p.learner.measure(np.zeros_like(coef), coef, p.y, p.weight)
-        self._lower.add(DualPoint(coef, inner.linear, h + inner.energy_allowance(p.grams.errors)))
+        self._lower.add(DualPoint(coef, inner.g, h + inner.energy_allowance(p.grams.errors)))
         return h
 
     def add_history(self, part: Result) -> None:

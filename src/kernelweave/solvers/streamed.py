@@ -258,7 +258,7 @@ def _feasible(problem: Problem, coef: AnyArray) -> AnyArray:
 def _dual_programs(problem: Problem) -> list[DualProgram]:
     """Return the quadratic program of every column; none where the learner solves a linear system."""
     p, zero = problem, np.zeros(problem.y.shape)
-    return [program for program, _ in p.learner.measure(zero, zero, p.y, p.weight).parts]
+    return [program for program, _ in p.learner.measure(zero, zero, p.y, p.weight).programs]
 
 
 def _spread(coef: AnyArray | None, rows: Indices, problem: Problem) -> AnyArray:

@@ -97,7 +97,7 @@ class StreamedState:
             raise ValueError(
                 "The decision values are not finite: a kernel is not, on some samples; standardise the columns."
             )
-        self._lower.add(DualPoint(self.coef, inner.linear, self.h + inner.energy_allowance(errors)))
+        self._lower.add(DualPoint(self.coef, inner.g, self.h + inner.energy_allowance(errors)))
         first = not np.isfinite(self._upper)
         self.inner, self._upper = inner, upper
         if first or upper < self.best.upper:
@@ -148,7 +148,7 @@ class StreamedState:
         if self.working.size < p.grams.n_kernels or point.is_mixture:
             inner = p.learner.measure(np.zeros_like(point.coef), point.coef, p.y, p.weight)
             h = p.grams.energies(point.coef) + inner.energy_allowance(p.grams.errors)
-            point = DualPoint(point.coef, inner.linear, h)
+            point = DualPoint(point.coef, inner.g, h)
         return point, Certificate.enclosing(self.best.upper, point.value(p.geometry))
 
     def entering(self, h: Vector) -> Indices:
