@@ -58,7 +58,7 @@ class KernelGroup(ABC):
         """Return the training samples as the group reads them."""
         return self.rows(X)
 
-    def in_precision(self, rows: Any, dtype: str) -> Any:  # noqa: ARG002 - few groups can do with less
+    def rows_in_dtype(self, rows: Any, dtype: str) -> Any:  # noqa: ARG002 - few groups can do with less
         """Return samples with which values are computed in this precision, where the group can."""
         return rows
 
@@ -211,7 +211,7 @@ class CompiledGroup(KernelGroup):
     def rows(self, X: Rows) -> AnyArray:
         return np.ascontiguousarray(X - self._centre)
 
-    def in_precision(self, rows: AnyArray, dtype: str) -> AnyArray:
+    def rows_in_dtype(self, rows: AnyArray, dtype: str) -> AnyArray:
         return rows.astype(dtype, copy=False)
 
     def values(

@@ -229,7 +229,7 @@ def _restricted(problem: Problem, rows: Indices) -> Problem:
     if rows.size == grams.n_samples:
         return problem
     weight = None if problem.weight is None else problem.weight[rows]
-    return replace(problem, grams=grams.at(rows), y=problem.y[rows], weight=weight)
+    return replace(problem, grams=grams.streamed_sample(rows), y=problem.y[rows], weight=weight)
 
 
 def _seeded(problem: Problem, start: WarmStart, rows: Indices) -> WarmStart:

@@ -61,7 +61,7 @@ class StreamedState:
         if isinstance(geometry, SupportsWorkingSet):
             enough = max(1, geometry.min_active(grams.n_kernels), np.count_nonzero(start.eta))
             working = np.sort(np.argsort(-start.eta, kind="stable")[:enough])
-            geometry, grams = geometry.restricted(grams.n_kernels), grams.only(working)
+            geometry, grams = geometry.restricted(grams.n_kernels), grams.streamed_subset(working)
         eta = start.eta[working]
         if not np.isfinite(geometry.value(eta)):
             eta = geometry.project(eta)
@@ -164,10 +164,10 @@ class StreamedState:
         assert isinstance(grams, StreamedGrams)
         working = np.concatenate([self.working, entering])
         order = np.argsort(working)
-        self.G = np.concatenate([self.G, grams.only(entering).matvecs(self.coef)])[order]
+        self.G = np.concatenate([self.G, grams.streamed_subset(entering).matvecs(self.coef)])[order]
         self.eta = np.concatenate([self.eta, np.zeros(entering.size)])[order]
         self.working = working[order]
-        self.grams = grams.only(self.working)
+        self.grams = grams.streamed_subset(self.working)
         self._lower = LowerBound(self.geometry)
         self.measure()
 
