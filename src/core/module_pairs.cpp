@@ -59,9 +59,9 @@ void add_weighted_gram(Input<T, 2> rows, int argument, Input<std::int64_t, 1> sh
 }
 
 template <class T>
-void add_products(Input<T, 2> left, Input<T, 2> right, Input<double, 2> coef, int argument, Input<std::int64_t, 1> shape,
-                  Input<std::int64_t, 1> degree, Input<double, 1> gamma, Input<double, 1> offset,
-                  Output<double, 3> out, int n_threads) {
+void add_products(Input<T, 2> left, Input<T, 2> right, Input<double, 2> coef, int argument,
+                  Input<std::int64_t, 1> shape, Input<std::int64_t, 1> degree, Input<double, 1> gamma,
+                  Input<double, 1> offset, Output<double, 3> out, int n_threads) {
     const auto kernels = functions(argument, shape, degree, gamma, offset);
     require(left.shape(1) == right.shape(1), "add_products: left and right must have the same columns");
     require(coef.shape(1) == right.shape(0), "add_products: coef must have one column per row of right");
