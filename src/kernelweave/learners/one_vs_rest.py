@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.learners.protocol import Learner
+from kernelweave.learners.base import Learner
+from kernelweave.learners.program import DualProgram
 from kernelweave.learners.solution import InnerSolution
 
 
 @dataclass
-class OneVsRest(Part):
+class OneVsRest(Learner):
     r"""One binary problem per column of Y, all on the same kernel: values, bounds and curvatures add up.
 
     .. math:: \sum_c \max_{\alpha_c} g(\alpha_c) - \tfrac12 v_c'K v_c, \qquad v_c = \alpha_c∘Y_{:c}
@@ -49,11 +49,14 @@ class OneVsRest(Part):
 
     @property
     def streams_from(self) -> int | None:
-        return getattr(self.learner, "streams_from", None)
+        return self.learner.streams_from
 
     @property
     def decreases_with_margin(self) -> bool:
-        return bool(getattr(self.learner, "decreases_with_margin", False))
+        return self.learner.decreases_with_margin
+
+    def programs(self, y: AnyArray, weight: Vector) -> list[DualProgram]:
+        return [program for column in y.T for program in self.learner.programs(column, weight)]
 
     def measure(
         self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None

@@ -10,9 +10,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.learners.base import COSTS, TunableLearner, positive
+from kernelweave.learners.base import COSTS, Learner, positive
 from kernelweave.learners.one_vs_rest import OneVsRest
-from kernelweave.learners.protocol import Learner
 from kernelweave.learners.solution import InnerSolution
 
 # The support settles in 3 to 10 steps; more than this only happens where rounding decides who belongs to it.
@@ -26,7 +25,7 @@ ROWS = 128
 
 
 @dataclass
-class UnbiasedSquaredHinge(TunableLearner):
+class UnbiasedSquaredHinge(Learner):
     r"""Support vector classification with the squared hinge loss and no intercept.
 
     .. math:: \min_{f} \tfrac12\|f\|^2 + \sum_i \tfrac{C_i}{2} \max(0, 1 - y_i f(x_i))^2

@@ -11,7 +11,7 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry.base import Geometry
 from kernelweave.gram.protocol import GramStack
-from kernelweave.learners.protocol import Learner
+from kernelweave.learners.base import Learner
 from kernelweave.solvers.problem import OuterState, Problem, Progress, Result, WarmStart
 
 

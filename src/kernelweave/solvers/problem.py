@@ -13,7 +13,7 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.base import Geometry, fenchel_young_gap
 from kernelweave.gram.protocol import GramStack
-from kernelweave.learners.protocol import Learner
+from kernelweave.learners.base import Learner
 from kernelweave.learners.solution import InnerSolution
 from kernelweave.solvers.certificate import Certificate, DualPoint, LowerBound
 
@@ -231,6 +231,12 @@ class OuterState:
         allowance = inner.rounding_allowance(eta, p.grams.errors)
         upper = p.geometry.value(eta) + inner.primal + allowance
         return self._update_bounds(Evaluation(eta, inner, h, h_upper, matvecs, allowance, upper))
+
+    def tightened(self, point: Evaluation) -> Evaluation | None:
+        """Solve the learner ten times as exactly at the same weights; None where more digits would not count."""
+        if point.inner.relative_gap <= 0.1 * self.tol:
+            return None
+        return self.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
 
     def _update_bounds(self, new: Evaluation, solved: bool = True) -> Evaluation:
         self._lower.add(DualPoint(new.inner.coef, new.inner.g, new.h_upper))

@@ -50,11 +50,9 @@ class ReducedGradient(Solver):
         point = state.evaluate(eta)
         while not state.finished:
             direction = geometry.reduced_direction(point.eta, -point.h)
-            reached = _follow(state, point, direction)
+            reached = _follow(state, point, direction) or state.tightened(point)
             if reached is None:
-                if point.inner.relative_gap <= 0.1 * state.tol:
-                    return "stalled"
-                reached = state.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
+                return "stalled"
             point = reached
         return None
 

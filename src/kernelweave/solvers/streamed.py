@@ -17,7 +17,7 @@ from kernelweave.solvers.coefficient_steps import coefficient_steps
 from kernelweave.solvers.newton import Newton
 from kernelweave.solvers.problem import OuterState, Problem, Progress, Record, Result, WarmStart
 from kernelweave.solvers.streamed_state import StreamedState, with_near_kernels
-from kernelweave.solvers.warm_start import representative_rows
+from kernelweave.solvers.warm_start import NOT_SOLVABLE, representative_rows
 
 
 @dataclass
@@ -136,7 +136,7 @@ class StreamedDescent(Solver):
             for column in part.y.reshape(rows.size, -1).T:
                 part.learner.check(column, np.ones(rows.size) if part.weight is None else part.weight)
             found = replace(solver, tol=self.rough_tol).run(part)
-        except ValueError:  # too few samples of a class, or a kernel that is none: all samples will say so
+        except NOT_SOLVABLE:
             return WarmStart(problem.geometry.start(problem.grams.n_kernels), np.zeros(part.y.shape))
         if found.stopped == "interrupted":
             raise KeyboardInterrupt
@@ -241,8 +241,8 @@ def _seeded(problem: Problem, start: WarmStart, rows: Indices) -> WarmStart:
     if not programs:  # a linear system is as well begun by the coefficients themselves
         return WarmStart(start.eta, coef)
     columns = grams.matvec(start.eta, coef).reshape(grams.n_samples, -1).T
-    suggested = [program.suggested(f) for program, f in zip(programs, columns, strict=True)]
-    return WarmStart(start.eta, np.column_stack(suggested).reshape(p.y.shape))
+    found = [program.warm_coefficients_from(f) for program, f in zip(programs, columns, strict=True)]
+    return WarmStart(start.eta, np.column_stack(found).reshape(p.y.shape))
 
 
 def _feasible(problem: Problem, coef: AnyArray) -> AnyArray:
@@ -257,8 +257,8 @@ def _feasible(problem: Problem, coef: AnyArray) -> AnyArray:
 
 def _dual_programs(problem: Problem) -> list[DualProgram]:
     """Return the quadratic program of every column; none where the learner solves a linear system."""
-    p, zero = problem, np.zeros(problem.y.shape)
-    return [program for program, _ in p.learner.measure(zero, zero, p.y, p.weight).programs]
+    weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
+    return problem.learner.programs(problem.y, weight)
 
 
 def _spread(coef: AnyArray | None, rows: Indices, problem: Problem) -> AnyArray:

@@ -11,7 +11,7 @@ from kernelweave.geometry.base import Geometry, SupportsWorkingSet, fenchel_youn
 from kernelweave.gram.streamed import StreamedGrams
 from kernelweave.learners.solution import InnerSolution
 from kernelweave.solvers.block_descent import block_norms
-from kernelweave.solvers.certificate import Certificate, DualPoint, LowerBound
+from kernelweave.solvers.certificate import Certificate, DualPoint, LowerBound, dual_point
 from kernelweave.solvers.problem import Problem, WarmStart, energies_of
 
 
@@ -146,9 +146,7 @@ class StreamedState:
         p, point = self.problem, self._lower.point
         assert point is not None
         if self.working.size < p.grams.n_kernels or point.is_mixture:
-            inner = p.learner.measure(np.zeros_like(point.coef), point.coef, p.y, p.weight)
-            h = p.grams.energies(point.coef) + inner.energy_allowance(p.grams.errors)
-            point = DualPoint(point.coef, inner.g, h)
+            point = dual_point(p, p.grams, point.coef)
         return point, Certificate.enclosing(self.best.upper, point.value(p.geometry))
 
     def entering(self, h: Vector) -> Indices:
