@@ -10,6 +10,7 @@ from tests.reference.problems import gaussian
 from tests.reference.targets import target_optimum
 
 from kernelweave import Entry, KernelBank, Views
+from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry import (
     BoxSimplex,
     ElasticNetBall,
@@ -449,6 +450,15 @@ def test_a_start_outside_the_set_is_moved_into_it():
     result, certified = solve(problem, start=WarmStart(np.eye(6)[4], np.zeros(200)))
     assert np.isfinite(problem.geometry.value(result.eta))
     assert_agree(certified.certificate, dense_bracket(by_definition(X), problem))
+
+
+def test_kernels_that_are_held_are_refused():
+    X, problem = hinge_problem(n=100)
+    held = replace(problem, grams=DenseGrams(by_definition(X)))
+    with pytest.raises(
+        IncompatiblePartsError, match=r"needs kernels that are streamed.*6 kernels as given.*Newton"
+    ):
+        solver().run(held)
 
 
 # -- (3) interrupts

@@ -112,13 +112,18 @@ def rounding_of_product(error: float, norm: float) -> float:
     return float(6.0 * 2.0**0.5 * error * norm)
 
 
-def _curvature(K: AnyArray, program: DualProgram, v: Vector, matvecs: Matrix, n_threads: int) -> Matrix:
+def free_system(program: DualProgram, v: Vector) -> tuple[AnyArray, Matrix]:
+    """Return the free coordinates of v, and one column of ones per group that has some: their sums are held."""
     free = program.free(v)
+    E = (program.group[free, None] == np.arange(program.sums.size)).astype(float)
+    return free, E[:, E.any(axis=0)]
+
+
+def _curvature(K: AnyArray, program: DualProgram, v: Vector, matvecs: Matrix, n_threads: int) -> Matrix:
+    free, E = free_system(program, v)
     if free.size == 0:
         return np.zeros((matvecs.shape[0], matvecs.shape[0]))
     U = matvecs[:, free].T
-    E = (program.group[free, None] == np.arange(program.sums.size)).astype(float)
-    E = E[:, E.any(axis=0)]
     # In the precision of K: the model needs no more digits than the matrix has.
     A = K.take(free, axis=0).take(free, axis=1)
     A[np.diag_indices_from(A)] += program.d[free]

@@ -10,13 +10,13 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry.base import Geometry, Polyhedral
-from kernelweave.solvers.base import Solver
+from kernelweave.solvers.base import OuterLoop
 from kernelweave.solvers.certificate import DualPoint
 from kernelweave.solvers.problem import OuterState
 
 
 @dataclass
-class CuttingPlane(Solver):
+class CuttingPlane(OuterLoop):
     r"""The semi-infinite program by column generation: one constraint per dual point seen.
 
     .. math:: \min_{\eta \in \mathcal M,\, t} t + r(\eta) \quad \text{s.t. } t \ge g_r - h_r'\eta

@@ -9,14 +9,14 @@ import numpy as np
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry.base import Geometry, Polyhedral, fenchel_young_gap
-from kernelweave.solvers.base import Solver
+from kernelweave.solvers.base import OuterLoop
 from kernelweave.solvers.block_descent import block_norms
 from kernelweave.solvers.cutting_plane import CuttingPlane
 from kernelweave.solvers.problem import Evaluation, OuterState
 
 
 @dataclass
-class Newton(Solver):
+class Newton(OuterLoop):
     r"""Newton's method in the kernel weights.
 
     .. math:: \eta^+ = \arg\min_{x \in \mathcal M} r(x) - h'(x - \eta) + \tfrac12 (x - \eta)'H(x - \eta)

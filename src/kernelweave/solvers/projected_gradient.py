@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.solvers.base import Solver
+from kernelweave.solvers.base import OuterLoop
 from kernelweave.solvers.problem import Evaluation, OuterState
 
 
 @dataclass
-class ProjectedGradient(Solver):
+class ProjectedGradient(OuterLoop):
     r"""Projected gradient descent with spectral steps.
 
     .. math:: \eta^+ = \mathrm{prox}_{s r}(\eta + s\,h), \qquad -h = \nabla_\eta \max_\alpha(\cdot)

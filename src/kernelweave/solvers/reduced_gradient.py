@@ -9,12 +9,12 @@ import numpy as np
 
 from kernelweave._typing import Vector
 from kernelweave.geometry.base import ReducedDirection
-from kernelweave.solvers.base import Solver
+from kernelweave.solvers.base import OuterLoop
 from kernelweave.solvers.problem import Evaluation, OuterState
 
 
 @dataclass
-class ReducedGradient(Solver):
+class ReducedGradient(OuterLoop):
     r"""The reduced-gradient method of SimpleMKL, for weights that sum to one.
 
     One weight (the largest) absorbs the change of all others, weights at zero whose gradient would push

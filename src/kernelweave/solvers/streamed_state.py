@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,17 @@ class StreamedState:
     ``working`` are the kernels in use; ``grams``, ``geometry`` and ``eta`` belong to them, and G are their
     products K_m V. Every move is followed by `measure`.
     """
+
+    # Weights move where their part of the gap is at least this share of the tolerance: less is not worth a step ...
+    worthwhile: ClassVar[float] = 0.3
+    # ... and the learner's gap is below this share of the objective: before, energies say little about weights.
+    trusted: ClassVar[float] = 0.03
+    # The ridge on the Hessian, relative to its mean diagonal, grows by the first factor after a step uphill, from
+    # `first_damping` on, and shrinks by the second after one downhill. Steps are not taken back, as Newton's are:
+    # every one is followed by a block of coefficients.
+    more_damping: ClassVar[float] = 4.0
+    less_damping: ClassVar[float] = 0.25
+    first_damping: ClassVar[float] = 1e-3
 
     problem: Problem
     working: Indices
@@ -107,17 +119,17 @@ class StreamedState:
         """Whether the weights account for most of the gap, and the coefficients are good enough to tell."""
         size = abs(self._upper)
         weights_gap = fenchel_young_gap(self.geometry, self.eta, self.h)
-        matters = weights_gap > max(0.3 * tol * size, self.inner.gap / inner_share)
-        return matters and self.inner.gap < 0.03 * size
+        matters = weights_gap > max(self.worthwhile * tol * size, self.inner.gap / inner_share)
+        return matters and self.inner.gap < self.trusted * size
 
     # -- moves
 
     def move_weights(self, H: Matrix | None) -> None:
         """Step to the minimiser of a quadratic model, or to the closed form where that settles quickly."""
         if self._upper > self._upper_before:  # the last step led uphill: trust the model less
-            self.damping = max(4.0 * self.damping, 1e-3)
+            self.damping = max(self.more_damping * self.damping, self.first_damping)
         else:
-            self.damping *= 0.25
+            self.damping *= self.less_damping
         self._upper_before = self._upper
         if H is None or self.geometry.fast_block_update:
             self.eta = self.geometry.reweight(block_norms(self.eta, self.h))
