@@ -75,7 +75,7 @@ def smo(
     gradient: NDArray[Any],
     tolerance: float,
     max_iterations: int,
-    known: bool = False,
+    gradient_is_known: bool = False,
 ) -> tuple[int, float]: ...
 def smo_plus(
     K: NDArray[Any],
@@ -151,7 +151,6 @@ def add_weighted_values(
     gamma: NDArray[Any],
     offset: NDArray[Any],
     weights: NDArray[Any],
-    shifted: bool,
     out: NDArray[Any],
     n_threads: int = 1,
 ) -> None: ...
@@ -163,7 +162,6 @@ def add_weighted_gram(
     gamma: NDArray[Any],
     offset: NDArray[Any],
     weights: NDArray[Any],
-    shifted: bool,
     out: NDArray[Any],
     n_threads: int = 1,
 ) -> None: ...

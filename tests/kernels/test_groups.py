@@ -216,10 +216,10 @@ def test_compiled_groups_do_with_float32_what_rounding_allows(name):
     X = X + (100.0 if name == "distances" else 0.0)  # a shift that distances do not feel
     [(_, group)] = grouped(kernels, X)
     rows = group.training_rows(X)
-    single, coef = group.in_precision(rows, "float32"), RNG.integers(-8, 9, size=(N + NEW, 2)).astype(float)
+    single, coef = group.rows_in_dtype(rows, "float32"), RNG.integers(-8, 9, size=(N + NEW, 2)).astype(float)
     coef[0] -= coef.sum(axis=0)  # they sum to zero, also in float32
     assert single.dtype == np.float32
-    assert group.in_precision(rows, "float64") is rows
+    assert group.rows_in_dtype(rows, "float64") is rows
     errors = group.errors_in_float32(rows)
     assert (errors > 0.0).all()
     for a, K in group.values(single, single):
@@ -236,7 +236,7 @@ def test_compiled_groups_do_with_float32_what_rounding_allows(name):
 
 def test_other_groups_compute_in_float64_whatever_is_asked():
     [(_, group)] = grouped([ChiSquared(gamma=1.0)], COUNTS)
-    assert group.in_precision(COUNTS, "float32") is COUNTS
+    assert group.rows_in_dtype(COUNTS, "float32") is COUNTS
     assert not group.errors_in_float32(COUNTS).any()
 
 

@@ -72,9 +72,9 @@ def objective(program, K, v):
 @each_program
 @pytest.mark.parametrize("scale", [0.0, 1e-6, 1.0, 1e6])
 def test_suggested_coefficients_are_feasible(learner, program, X, scale, rng):
-    assert_feasible(program, program.suggested(scale * rng.normal(size=120)))
-    assert_feasible(program, program.suggested(program.s + scale))
-    assert_feasible(program, program.suggested(np.full(120, scale)))
+    assert_feasible(program, program.warm_coefficients_from(scale * rng.normal(size=120)))
+    assert_feasible(program, program.warm_coefficients_from(program.s + scale))
+    assert_feasible(program, program.warm_coefficients_from(np.full(120, scale)))
 
 
 @pytest.mark.parametrize("learner", [Hinge(), SquaredHinge(), EpsilonInsensitive(epsilon=0.1)], ids=repr)
@@ -82,8 +82,8 @@ def test_decision_values_of_the_solution_suggest_coefficients_near_it(learner):
     X, score = table(24, 120)
     y, K = target(learner, score), gaussian(X, 2.0)
     found = learner.solve(K, y, tol=1e-8)
-    program, v = found.parts[0]
-    suggested = program.suggested(K @ v)
+    program, v = found.programs[0]
+    suggested = program.warm_coefficients_from(K @ v)
     nothing = objective(program, K, program.feasible(None))
     assert objective(program, K, suggested) < 0.5 * (nothing + objective(program, K, v))
 
@@ -96,7 +96,7 @@ def positive_definite(rng, X):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_optimum_of_a_block_does_not_raise_the_objective(learner, program, X, dtype, rng):
     K, f = positive_definite(rng, X)
-    v = program.suggested(f)
+    v = program.warm_coefficients_from(f)
     value = objective(program, K, v)
     for _ in range(6):
         block = np.sort(rng.choice(120, 40, replace=False))
@@ -113,7 +113,7 @@ def test_the_optimum_of_a_block_does_not_raise_the_objective(learner, program, X
 @each_program
 def test_a_block_of_all_samples_is_the_problem_itself(learner, program, X, rng):
     K, f = positive_definite(rng, X)
-    v, every = program.suggested(f), np.arange(120)
+    v, every = program.warm_coefficients_from(f), np.arange(120)
     part = program.on_block(every, K, v, K @ v)
     np.testing.assert_allclose(part.s, program.s, atol=1e-9 * max(np.abs(K @ v).max(), 1.0))
     np.testing.assert_allclose(part.sums, program.sums, atol=1e-9 * max(np.abs(v).sum(), 1.0))
@@ -136,7 +136,7 @@ def test_a_part_has_the_numbers_of_its_samples(learner, program, X):
 @each_program
 def test_violations_are_the_slopes_of_the_objective(learner, program, X, rng):
     K, f = positive_definite(rng, X)
-    v = program.suggested(f)
+    v = program.warm_coefficients_from(f)
     inside = np.isfinite(program.hi)
     v[::7] = np.where(inside, program.hi, v)[::7]
     v[1::7] = np.where(np.isfinite(program.lo), program.lo, v)[1::7]
@@ -179,7 +179,7 @@ def test_a_program_without_free_coordinates_suggests_the_only_point_there_is():
         group=np.zeros(3, dtype=np.int64),
         sums=np.ones(1),
     )
-    np.testing.assert_allclose(program.suggested(np.array([1.0, -5.0, 3.0])), np.full(3, 1 / 3))
+    np.testing.assert_allclose(program.warm_coefficients_from(np.array([1.0, -5.0, 3.0])), np.full(3, 1 / 3))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

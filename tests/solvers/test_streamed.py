@@ -10,6 +10,7 @@ from tests.reference.problems import gaussian
 from tests.reference.targets import target_optimum
 
 from kernelweave import Entry, KernelBank, Views
+from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry import (
     BoxSimplex,
     ElasticNetBall,
@@ -100,6 +101,10 @@ def streamed(fitted, dtype="float32", n_threads=1):
     return StreamedGrams(fitted.sources(), len(fitted), fitted.n_samples, dtype=dtype, n_threads=n_threads)
 
 
+def in_float64(grams):
+    return StreamedGrams(grams.given, grams.n_kernels, grams.n_samples)
+
+
 def solver(tol=1e-4, **how):
     """Return a solver that moves eighty coefficients at a time, so that small tables have levels and blocks too."""
     return StreamedDescent(tol=tol, **{"n_coarse": 60, "block_size": 80} | how)
@@ -108,7 +113,7 @@ def solver(tol=1e-4, **how):
 def solve(problem, tol=1e-4, start=None, progress=None, **how):
     """Return the result as the solver leaves it, and with the certificate of the kernels as given."""
     result = solver(tol, **how).run(problem, start, progress)
-    return result, certify(problem, result, problem.grams.in_float64, tol)
+    return result, certify(problem, result, lambda: in_float64(problem.grams), tol)
 
 
 def dense_bracket(Ks, problem):
@@ -431,7 +436,7 @@ def test_a_start_a_little_outside_proves_no_more_than_the_optimum(off, set_, max
 def test_what_certifying_returns_is_a_start():
     X, problem = hinge_problem(n=200, C=100.0, geometry=LpBall(2.0))
     _, certified = solve(problem, tol=1e-2)
-    on_float64 = replace(problem, grams=problem.grams.in_float64())
+    on_float64 = replace(problem, grams=in_float64(problem.grams))
     _, later = solve(on_float64, tol=1e-3, start=WarmStart(certified.eta, certified.inner.coef))
     assert_agree(later.certificate, dense_bracket(by_definition(X), problem))
 
@@ -441,6 +446,15 @@ def test_a_start_outside_the_set_is_moved_into_it():
     result, certified = solve(problem, start=WarmStart(np.eye(6)[4], np.zeros(200)))
     assert np.isfinite(problem.geometry.value(result.eta))
     assert_agree(certified.certificate, dense_bracket(by_definition(X), problem))
+
+
+def test_kernels_that_are_held_are_refused():
+    X, problem = hinge_problem(n=100)
+    held = replace(problem, grams=DenseGrams(by_definition(X)))
+    with pytest.raises(
+        IncompatiblePartsError, match=r"needs kernels that are streamed.*6 kernels as given.*Newton"
+    ):
+        solver().run(held)
 
 
 # -- (3) interrupts

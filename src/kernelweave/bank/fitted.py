@@ -184,10 +184,8 @@ class FittedBank(FittedKernels):
         self, read: list[tuple[BlockKernels, Any]], chosen: list[int], span: Span, dtype: str
     ) -> Iterator[tuple[int, Matrix]]:
         for kernels, new in read:
-            source = kernels.source.in_precision(dtype)
-            for m, K in source.cross(
-                self._scaled(kernels, new).in_precision(source.group, dtype), span, chosen
-            ):
+            source = kernels.source.in_dtype(dtype)
+            for m, K in source.cross(self._scaled(kernels, new).in_dtype(source.group, dtype), span, chosen):
                 with np.errstate(over="ignore", invalid="ignore"):
                     self._require_finite(np.array([m]), float(K.sum()))
                 yield m, K
@@ -229,7 +227,7 @@ class FittedBank(FittedKernels):
         out = np.empty((which.size, 0, coef.shape[-1]))
         for kernels, new in self._read(X, list(place)):
             own = [int(m) for m in kernels.source.kernels if int(m) in place]
-            source = kernels.source.only(np.array(own))
+            source = kernels.source.renumbered_subset(np.array(own))
             assert source is not None
             places = [place[m] for m in own]
             V = coef if coef.ndim == 2 else coef[places]

@@ -103,11 +103,6 @@ class KernelsWithMissingViews(FittedKernels):
         return first.fitted if len(self.groups) == 1 and first.places.size == self.n_samples else None
 
     @property
-    def has_missing(self) -> bool:
-        """Whether a training sample lacks a kernel."""
-        return any(group.places.size < self.n_samples for group in self.groups)
-
-    @property
     def available(self) -> AnyArray:
         """Which kernels every training sample has, of shape (n, M)."""
         found = np.zeros((self.n_samples, len(self)), dtype=bool)

@@ -229,7 +229,7 @@ class MKLModel(KernelEstimator):
     @property
     def _streams_from(self) -> int | None:
         """From how many samples on a fit does without a matrix of all samples; None where a solver is named."""
-        return None if getattr(self, "solver", None) else getattr(self._learner, "streams_from", None)
+        return None if getattr(self, "solver", None) else self._learner.streams_from
 
     def _joint_learner(self, learner: Any) -> Any:
         """Return the learner of several columns that share their weights."""

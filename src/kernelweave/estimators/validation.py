@@ -269,7 +269,7 @@ def check_part(name: str, value: Any, kind: type, example: str) -> None:
 def check_learner(value: Any, targets: str, example: str) -> None:
     """Require a learner for such targets: "classes", "real" numbers or "none"."""
     check_part("learner", value, Learner, example)
-    if targets not in getattr(value, "learns_from", (targets,)):  # a learner of somebody else may not say
+    if targets not in value.learns_from:
         known = (getattr(learners, name) for name in learners.__all__)
         fitting = [one.__name__ for one in known if targets in getattr(one, "learns_from", ())]
         raise IncompatiblePartsError(

@@ -180,11 +180,11 @@ class RidgeSolution(InnerSolution):
         used = np.isfinite(self.ridge.d).reshape(-1, *(1,) * (self.coef.ndim - 1))
         return np.asarray(used | (self.coef != 0.0))
 
-    def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:  # noqa: ARG002
+    def curvature(self, K: AnyArray, matvecs: Matrix, n_threads: int = 1) -> Matrix:  # noqa: ARG002
         assert self.ridge is not None
         factor = self.ridge.factor(K) if self.factor is None else self.factor
-        M, n = images.shape[:2]
-        U = images.reshape(M, n, -1).transpose(1, 0, 2)  # (n, M, columns)
+        M, n = matvecs.shape[:2]
+        U = matvecs.reshape(M, n, -1).transpose(1, 0, 2)  # (n, M, columns)
         U = np.where(np.isfinite(self.ridge.d)[:, None, None], U, 0.0)
         AU = factor.solve(U.reshape(n, -1)).reshape(U.shape)
         H = np.tensordot(U, AU, axes=([0, 2], [0, 2]))

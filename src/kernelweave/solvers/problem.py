@@ -13,7 +13,7 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.base import Geometry, fenchel_young_gap
 from kernelweave.gram.protocol import GramStack
-from kernelweave.learners.protocol import Learner
+from kernelweave.learners.base import Learner
 from kernelweave.learners.solution import InnerSolution
 from kernelweave.solvers.certificate import Certificate, DualPoint, LowerBound
 
@@ -232,8 +232,14 @@ class OuterState:
         upper = p.geometry.value(eta) + inner.primal + allowance
         return self._update_bounds(Evaluation(eta, inner, h, h_upper, matvecs, allowance, upper))
 
+    def tightened(self, point: Evaluation) -> Evaluation | None:
+        """Solve the learner ten times as exactly at the same weights; None where more digits would not count."""
+        if point.inner.relative_gap <= 0.1 * self.tol:
+            return None
+        return self.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
+
     def _update_bounds(self, new: Evaluation, solved: bool = True) -> Evaluation:
-        self._lower.add(DualPoint(new.inner.coef, new.inner.linear, new.h_upper))
+        self._lower.add(DualPoint(new.inner.coef, new.inner.g, new.h_upper))
         if self.best is None or new.upper < self.best.upper:
             self.best = new
         self._report(int(np.count_nonzero(new.eta)), solved)
@@ -248,7 +254,7 @@ class OuterState:
         p = self.problem
         h = p.grams.energies(coef)
         inner = p.learner.measure(np.zeros_like(coef), coef, p.y, p.weight)
-        self._lower.add(DualPoint(coef, inner.linear, h + inner.energy_allowance(p.grams.errors)))
+        self._lower.add(DualPoint(coef, inner.g, h + inner.energy_allowance(p.grams.errors)))
         return h
 
     def add_history(self, part: Result) -> None:
