@@ -101,10 +101,6 @@ def streamed(fitted, dtype="float32", n_threads=1):
     return StreamedGrams(fitted.sources(), len(fitted), fitted.n_samples, dtype=dtype, n_threads=n_threads)
 
 
-def in_float64(grams):
-    return StreamedGrams(grams.given, grams.n_kernels, grams.n_samples)
-
-
 def solver(tol=1e-4, **how):
     """Return a solver that moves eighty coefficients at a time, so that small tables have levels and blocks too."""
     return StreamedDescent(tol=tol, **{"n_coarse": 60, "block_size": 80} | how)
@@ -113,7 +109,7 @@ def solver(tol=1e-4, **how):
 def solve(problem, tol=1e-4, start=None, progress=None, **how):
     """Return the result as the solver leaves it, and with the certificate of the kernels as given."""
     result = solver(tol, **how).run(problem, start, progress)
-    return result, certify(problem, result, lambda: in_float64(problem.grams), tol)
+    return result, certify(problem, result, problem.grams.in_float64, tol)
 
 
 def dense_bracket(Ks, problem):
@@ -436,7 +432,7 @@ def test_a_start_a_little_outside_proves_no_more_than_the_optimum(off, set_, max
 def test_what_certifying_returns_is_a_start():
     X, problem = hinge_problem(n=200, C=100.0, geometry=LpBall(2.0))
     _, certified = solve(problem, tol=1e-2)
-    on_float64 = replace(problem, grams=in_float64(problem.grams))
+    on_float64 = replace(problem, grams=problem.grams.in_float64())
     _, later = solve(on_float64, tol=1e-3, start=WarmStart(certified.eta, certified.inner.coef))
     assert_agree(later.certificate, dense_bracket(by_definition(X), problem))
 

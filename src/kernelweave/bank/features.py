@@ -202,7 +202,7 @@ class Landmarks(Features):
         count = min(self.count("n_landmarks", self.n_landmarks), fitted.n_samples)
         landmarks = np.sort(rng.choice(fitted.n_samples, count, replace=False))
         rows = _safe_indexing(X, landmarks)
-        if isinstance(fitted, FittedBank) and fitted.can_be_restricted:  # the others are not needed any more
+        if getattr(fitted, "can_be_restricted", False):  # the others are not needed any more
             fitted, landmarks = fitted.restricted(landmarks), np.arange(count)
         found = dict(fitted.cross(rows, columns=landmarks))
         maps = []

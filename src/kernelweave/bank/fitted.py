@@ -246,7 +246,7 @@ class FittedBank(FittedKernels):
         which = np.flatnonzero(eta)
         total = np.zeros((n_rows(X), coef.shape[1]))
         for kernels, new in self._read(X, which.tolist()):
-            source = kernels.source.only(which)
+            source = kernels.source.renumbered_subset(which)
             assert source is not None
             own = which[source.kernels].tolist()
             scaled = self._scaled(kernels, new, own, sums_to_zero(coef))

@@ -73,7 +73,7 @@ class FitTask:
         """
         if self.policy.dtype != "auto":
             return None
-        if self.needs_streamed_solver:
+        if isinstance(self.grams, StreamedGrams) and self.needs_streamed_solver:
             return self.grams.in_float64()
         with self._lock:
             if not self._float64:

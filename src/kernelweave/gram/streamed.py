@@ -180,6 +180,10 @@ class StreamedGrams:
             self._chosen(which), which.size, n, dtype=dtype, centre=False, n_threads=self.n_threads
         )
 
+    def in_float64(self) -> StreamedGrams:
+        """Return the same kernels with values in double precision."""
+        return self._of(self.given, self.n_kernels, self.n_samples, self._shifts, "float64")
+
     def _chosen(self, which: Indices) -> list[KernelSource]:
         return [part for source in self.given if (part := source.renumbered_subset(which)) is not None]
 
@@ -197,13 +201,14 @@ class StreamedGrams:
         n_kernels: int,
         n_samples: int,
         shifts: Matrix | None,
+        dtype: str | None = None,
     ) -> StreamedGrams:
         """Return another stack of such kind; its sources are centred already."""
         other = StreamedGrams(
             sources,
             n_kernels,
             n_samples,
-            dtype=self.dtype.name,
+            dtype=dtype or self.dtype.name,
             n_threads=self.n_threads,
             may_combine=self.may_combine,
         )

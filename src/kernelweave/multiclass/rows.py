@@ -336,7 +336,7 @@ class ComputedRows:
             sizes = np.abs(self.diagonals[source.kernels]).max(axis=1)
             rounds = self.dtype == np.float32 and source.fits_float32()
             rounds = rounds and bool((errors <= largest_error * sizes).all())
-            self._sources.append(source.in_precision("float32") if rounds else source)
+            self._sources.append(source.in_dtype("float32") if rounds else source)
             exact = self._errors_in_float64(source, sizes)
             self.entry_errors[source.kernels] = np.maximum(errors, exact) if rounds else exact
 
