@@ -10,7 +10,7 @@ from tests.reference.problems import gaussian
 from tests.reference.targets import target_optimum
 
 from kernelweave import Entry, KernelBank, Views
-from kernelweave.errors import IncompatiblePartsError
+from kernelweave.errors import DegenerateSamplesError, IncompatiblePartsError
 from kernelweave.geometry import (
     BoxSimplex,
     ElasticNetBall,
@@ -676,7 +676,7 @@ def test_a_first_level_that_cannot_be_solved_is_no_obstacle(monkeypatch, learner
     problem = Problem(streamed(KernelBank(ENTRIES).fit(X)), target(learner, score), learner, Simplex())
 
     def unsolvable(self, problem, start=None, progress=None):
-        raise ValueError("too few samples")
+        raise DegenerateSamplesError("too few samples")
 
     monkeypatch.setattr(Newton, "run", unsolvable)
     _, certified = solve(problem, tol=1e-3)
