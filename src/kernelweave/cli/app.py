@@ -125,12 +125,13 @@ def fit(
 ) -> None:
     """Learn a model from CSV, Parquet or NPZ files and write it to a file."""
     from kernelweave.cli import commands, output
+    from kernelweave.cli.prepare import Request
     from kernelweave.cli.progress import fits_bar
 
     console = output.plain_console()
     verbose = int(console.is_terminal and not as_json)
     with _error_sentences(f"stopped; {model} was not written.", USER_ERRORS):
-        request = commands.Request(
+        request = Request(
             data, target, view or (), identity, task, method, bank, cost, verbose, probability, landmarks
         )
         summary, fitted = commands.fit(request, model, report)
@@ -194,13 +195,14 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Say the scores as JSON.")] = False,
 ) -> None:
     """Score methods and baselines on the same splits, with paired differences."""
-    from kernelweave.cli import commands, compare, output
+    from kernelweave.cli import compare, output
+    from kernelweave.cli.prepare import Request
     from kernelweave.cli.progress import fits_bar
 
     console = output.plain_console()
     with _error_sentences("stopped before the first method was finished.", USER_ERRORS):
         shown = int(console.is_terminal and not as_json)
-        request = commands.Request(
+        request = Request(
             data, target, view or (), identity, task, bank=bank, cost=cost, verbose=shown, most_rows=rows
         )
         with fits_bar(bool(shown)) as begin:

@@ -51,7 +51,7 @@ def read_in_batches(
     ids, first = DifferentValues(), 0
     for batch in files.read_batches(path, kept, files.ROWS_AT_A_TIME, watch):
         frame = batch.frame
-        if id_column in batch.written:
+        if id_column is not None and id_column in batch.written:
             frame[id_column] = batch.written[id_column]
         joined = single_table(TableFile(name, path, frame), id_column, id_optional)
         if joined.ids is not None:

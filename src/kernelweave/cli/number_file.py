@@ -29,7 +29,7 @@ class NumberFile:
 
     def append(self, rows: AnyArray) -> None:
         """Write rows below those that are there."""
-        left = memoryview(np.ascontiguousarray(rows, dtype=np.float64)).cast("B")
+        left = np.ascontiguousarray(rows, dtype=np.float64).data.cast("B")
         try:
             while left:
                 left = left[self._file.write(left) :]
@@ -45,7 +45,7 @@ class NumberFile:
         size = max(1, BYTES_AT_A_TIME // (8 * self.n_columns))
         for start in range(0, self.n_rows, size):
             rows = np.empty((min(size, self.n_rows - start), self.n_columns))
-            left = memoryview(rows).cast("B")
+            left = rows.data.cast("B")
             self._file.seek(start * 8 * self.n_columns)
             while left:
                 left = left[self._file.readinto(left) :]

@@ -20,6 +20,8 @@ class TunableLearner(Part):
     learns_from: ClassVar[tuple[str, ...]] = ("classes",)
     # From how many samples on solving without a matrix of all samples is faster (see StreamedDescent); None: never.
     streams_from: ClassVar[int | None] = None
+    # How many float64 matrices of all samples solving holds beside the combined one.
+    held_matrices: ClassVar[int] = 0
     tunable: ClassVar[str | None] = None
     tried: ClassVar[tuple[float, ...]] = ()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.base import TunableLearner
-from kernelweave.learners.ridge import KEEP, Factor, Ridge, RidgeSolution, product
+from kernelweave.learners.ridge import Factor, Ridge, RidgeSolution, product
 
 # Rounds that mend a solution by its residual: one is enough unless the factor needed a ridge of its own.
 ROUNDS = 5
@@ -23,6 +23,7 @@ class LeastSquares(TunableLearner, ABC):
     """
 
     streams_from: ClassVar[int | None] = 5_001
+    held_matrices: ClassVar[int] = 1  # the factor
 
     @property
     def has_bias(self) -> bool:
@@ -91,7 +92,7 @@ class LeastSquares(TunableLearner, ABC):
             parts=(),
             scale=np.full(shape, self.scale()),
             ridge=ridge,
-            factor=factor if used.size <= KEEP else None,
+            factors=[] if factor is None else [factor],
             bias=np.asarray(ridge.bias(F) + ridge.centre).reshape(shape),
         )
 
