@@ -190,7 +190,8 @@ def _matching_columns(part: str, columns: list[str], target: str, view: str) -> 
 def _require_numbers(values: Any, name: str, where: str = "") -> None:
     column = f"Column {name!r}{where}"
     if not is_number(values):
-        example = next((v for v in values if isinstance(v, str)), values.iloc[0])
+        not_numbers = values[pandas().to_numeric(values, errors="coerce").isna() & values.notna()]
+        example = not_numbers.iloc[0] if len(not_numbers) else values.iloc[0]
         remedy = COMMAS if has_decimal_commas(values) else "encode it or leave it out"
         raise DataError(f"{column} is not made of numbers (such as {example!r}); {remedy}.")
     numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -47,11 +47,13 @@ def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[s
     """
     check_output(out, request.data, is_model, "model file")
     if report is not None:
+        if request.landmarks is not None:
+            raise DataError("A report compares exact kernels; leave --report or --landmarks out.")
         require_installed()
         check_output(report, [*request.data, str(out)], is_report, "report")
     require_writable(out)
     with reading_bar(bool(request.verbose), "reading") as watch:
-        prepared = prepare(request, watch, held=request.probability or report is not None)
+        prepared = prepare(request, watch, held=request.probability)
     summary = prepared.summary
     options = (request.cost, request.verbose, request.probability, request.landmarks)
     model = make_model(request.method, prepared.bank, summary["task"], *options)
@@ -86,10 +88,12 @@ def _save(model: Any, out: Path, notes: dict[str, Any]) -> None:
     try:
         save(model, out, notes=notes)
     except OSError as error:
+        folder = Path(tempfile.mkdtemp(prefix="kernelweave-"))
+        kept = folder / out.name
         try:
-            kept = Path(tempfile.mkdtemp(prefix="kernelweave-")) / out.name
             save(model, kept, notes=notes)
         except OSError:
+            folder.rmdir()
             raise error from None
         raise DataError(f"{error} The model is kept as {kept}.") from None
 

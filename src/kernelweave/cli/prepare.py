@@ -31,7 +31,7 @@ from kernelweave.views.batches import batches
 
 # Methods that need no matrix of all rows: any number of rows can be learnt from.
 ANY_ROWS = ("obscure",)
-# With --probability or --report a table is held as a whole, also with landmarks: up to so many rows.
+# With --probability a table is held as a whole, also with landmarks: up to so many rows.
 HELD_ROWS = 200_000
 
 
@@ -204,8 +204,8 @@ def _refusing_too_many(request: Request, watch: Watch) -> Watch:
         if request.landmarks is not None:
             if n_rows > HELD_ROWS:
                 raise DataError(
-                    f"{about}{n_rows} rows are too many for --probability, --report or several files, for which "
-                    f"all are held (up to {HELD_ROWS}); leave the option out, or give one CSV or Parquet file."
+                    f"{about}{n_rows} rows are too many for --probability or several files, for which all are held (up "
+                    f"to {HELD_ROWS}); leave --probability out, or give one CSV or Parquet file."
                 )
         elif request.method not in ANY_ROWS and (needed := streamed_bytes(n_rows, 1, 1)) > budget(None):
             raise DataError(

@@ -10,6 +10,8 @@ import numpy as np
 from kernelweave._typing import Matrix
 from kernelweave.gram.dense import DenseGrams
 from kernelweave.gram.memory import (
+    FLOAT64_BYTES,
+    ONE,
     SolverSize,
     budget,
     human,
@@ -73,7 +75,7 @@ class StoragePolicy:
     several_problems: bool = False
     working_set: bool = False
     streams_from: int | None = None
-    solver: SolverSize = SolverSize()
+    solver: SolverSize = ONE
     stored_up_to: int = 2_000
 
     def stored_dtype(self, n_samples: int, n_kernels: int) -> str:
@@ -110,6 +112,8 @@ def build_gram_stack(kernels: TrainingKernels, policy: StoragePolicy) -> GramSta
     if policy.dtype == "auto" and not all(source.fits_float32() for source in sources):
         stored = streamed = "float64"
     itemsize, n_threads = np.dtype(stored).itemsize, policy.n_threads
+    n_columns = sum(source.n_columns for source in sources)
+    whole, limit = limit, limit - n * n_columns * FLOAT64_BYTES  # the samples once more
     few = n <= policy.stored_up_to * (2 if policy.several_problems else 1)
     storing_pays = few or not all(source.group.is_cheap for source in sources)
     if storing_pays and not policy.working_set and packed_bytes(n, M, itemsize, policy.solver) <= limit:
@@ -117,11 +121,10 @@ def build_gram_stack(kernels: TrainingKernels, policy: StoragePolicy) -> GramSta
         return PackedGrams.from_sources(sources, M, n, dtype=stored, **how)
     combining_fits = unpacked_bytes(n, M, itemsize, policy.solver) <= limit
     if policy.streams_from is not None and (n >= policy.streams_from or not combining_fits):
-        n_columns = sum(source.n_columns for source in sources)
         needed = streamed_bytes(n, M, n_columns, np.dtype(streamed).itemsize, policy.solver)
-        if needed > limit:
+        if needed > whole:
             raise MemoryError(
-                f"{M} kernels of {n} samples need {human(needed)} even when none is stored, but {human(limit)} "
+                f"{M} kernels of {n} samples need {human(needed)} even when none is stored, but {human(whole)} "
                 "may be used: raise memory_limit, or use fewer samples."
             )
         return StreamedGrams(sources, M, n, dtype=streamed, n_threads=n_threads, may_combine=False)

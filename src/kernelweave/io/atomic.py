@@ -56,7 +56,9 @@ def require_writable(path: str | Path) -> None:
         _saying_what_is_not_written(path),
         tempfile.NamedTemporaryFile(prefix=f".{place.name}.", dir=place.parent, buffering=0) as file,
     ):
-        file.write(bytes(1 << 16))
+        left = memoryview(bytes(1 << 16))
+        while left:
+            left = left[file.write(left) :]
 
 
 @contextmanager
