@@ -28,11 +28,13 @@ class SolverSize:
 
     Parameters
     ----------
+    sample_bytes : bytes of the samples once more, as kernels are computed from them.
     matrices : float64 matrices of the learner's own, such as a factor, beside the combined one.
     columns : targets that are solved for together.
     side_by_side : problems that are solved at the same time, each with matrices of its own.
     """
 
+    sample_bytes: int = 0
     matrices: int = 0
     columns: int = 1
     side_by_side: int = 1
@@ -57,7 +59,7 @@ def unpacked_bytes(n_samples: int, n_kernels: int, itemsize: int, solver: Solver
     matrices = n_samples**2 * (itemsize + solver.matrices * FLOAT64_BYTES)
     subsample = min(SUBSAMPLE, triangle_bytes(min(n_samples // 4, 1000), n_kernels, FLOAT64_BYTES))
     one = n_kernels * per_kernel + matrices + ROWS + (subsample if n_samples >= 1000 else 0)
-    return one * solver.side_by_side
+    return one * solver.side_by_side + solver.sample_bytes
 
 
 def streamed_bytes(

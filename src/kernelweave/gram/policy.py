@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -113,7 +113,7 @@ def build_gram_stack(kernels: TrainingKernels, policy: StoragePolicy) -> GramSta
         stored = streamed = "float64"
     itemsize, n_threads = np.dtype(stored).itemsize, policy.n_threads
     n_columns = sum(source.n_columns for source in sources)
-    whole, limit = limit, limit - n * n_columns * FLOAT64_BYTES  # the samples once more
+    policy = replace(policy, solver=replace(policy.solver, sample_bytes=n * n_columns * FLOAT64_BYTES))
     few = n <= policy.stored_up_to * (2 if policy.several_problems else 1)
     storing_pays = few or not all(source.group.is_cheap for source in sources)
     if storing_pays and not policy.working_set and packed_bytes(n, M, itemsize, policy.solver) <= limit:
@@ -122,9 +122,9 @@ def build_gram_stack(kernels: TrainingKernels, policy: StoragePolicy) -> GramSta
     combining_fits = unpacked_bytes(n, M, itemsize, policy.solver) <= limit
     if policy.streams_from is not None and (n >= policy.streams_from or not combining_fits):
         needed = streamed_bytes(n, M, n_columns, np.dtype(streamed).itemsize, policy.solver)
-        if needed > whole:
+        if needed > limit:
             raise MemoryError(
-                f"{M} kernels of {n} samples need {human(needed)} even when none is stored, but {human(whole)} "
+                f"{M} kernels of {n} samples need {human(needed)} even when none is stored, but {human(limit)} "
                 "may be used: raise memory_limit, or use fewer samples."
             )
         return StreamedGrams(sources, M, n, dtype=streamed, n_threads=n_threads, may_combine=False)
