@@ -7,7 +7,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,6 +22,8 @@ from kernelweave.errors import DataError
 SEPARATORS = ",;\t|"
 # Rows of a text file that are turned into numbers at a time.
 ROWS_AT_A_TIME = 50_000
+# And no more than so many bytes of text, or of numbers.
+BYTES_AT_A_TIME = 32 << 20
 LEADING_ZERO = re.compile(r"\s*[+-]?0\d")
 
 
@@ -33,6 +35,15 @@ class TableFile:
     path: Path
     frame: Any = field(repr=False)
     groups: dict[str, list[str]] = field(default_factory=dict)
+    n_rows: int = 0  # of the file; the frame may have some of them only
+
+
+# Told after each batch about how many rows the file has, as far as is known, its columns, and the share read.
+Watch = Callable[[int, int, float], None]
+
+
+def unwatched(n_rows: int, n_columns: int, share: float) -> None:
+    """Do nothing: nobody watches a file being read."""
 
 
 def named_path(word: str) -> tuple[str, Path]:
@@ -43,10 +54,13 @@ def named_path(word: str) -> tuple[str, Path]:
     return Path(word).stem, Path(word)
 
 
-def read_table(word: str, key: str | None = None, target: str = "") -> TableFile:
+def read_table(
+    word: str, key: str | None = None, target: str = "", *, watch: Watch = unwatched, most: int | None = None
+) -> TableFile:
     """Read the file of an argument: a path, or ``name=path`` to name it.
 
-    Column ``key`` is left as it is written, and so is the target unless it is made of numbers.
+    Column ``key`` is left as it is written, and so is the target unless it is made of numbers. Of more than
+    ``most`` rows so many are drawn at random, where the file can be read in batches.
     """
     label, path = named_path(word)
     groups: dict[str, list[str]] = {}
@@ -57,14 +71,19 @@ def read_table(word: str, key: str | None = None, target: str = "") -> TableFile
         if not len(frame):
             raise DataError(f"{path} has no rows.")
     else:
-        kept = (key, target, target.removeprefix(f"{label}:"))
-        batches = list(read_batches(path, [name for name in kept if name], ROWS_AT_A_TIME))
-        frame = stacked([batch.frame for batch in batches])
-        for name in batches[0].written:
-            cells = stacked([batch.written[name] for batch in batches])
+        batches = read_batches(path, columns_as_written(label, key, target), ROWS_AT_A_TIME, watch)
+        batch, n_rows = _one_batch(batches) if most is None else _drawn(batches, most)
+        frame = batch.frame
+        for name, cells in batch.written.items():
             if name == key or not is_quantity(frame[name], cells):
                 frame[name] = cells
-    return TableFile(label, path, frame, groups)
+        return TableFile(label, path, frame, groups, n_rows)
+    return TableFile(label, path, frame, groups, len(frame))
+
+
+def columns_as_written(name: str, key: str | None, target: str) -> list[str]:
+    """Return the columns of a file that are also wanted as they are written."""
+    return [column for column in (key, target, target.removeprefix(f"{name}:")) if column]
 
 
 @dataclass(frozen=True)
@@ -81,21 +100,53 @@ def can_be_read_in_batches(word: str) -> bool:
     return named_path(word)[1].suffix.lower() in BATCHED
 
 
-def read_batches(path: Path, kept: Sequence[str], size: int) -> Iterator[FrameBatch]:
+def read_batches(
+    path: Path, kept: Sequence[str], size: int, watch: Watch = unwatched
+) -> Iterator[FrameBatch]:
     """Yield rows of CSV or Parquet, about ``size`` at a time; columns ``kept`` also as they are written."""
     _require_file(path)
     n_rows = 0
     with _unreadable(path):
         for batch in BATCHED[path.suffix.lower()](path, kept, size):
             n_rows += len(batch.frame)
-            yield batch
+            if len(batch.frame):
+                watch(round(n_rows / batch.share), batch.frame.shape[1], batch.share)
+                yield batch
     if not n_rows:
         raise DataError(f"{path} has no rows.")
 
 
 def stacked(parts: Sequence[Any]) -> Any:
     """Return frames or columns one below the other, their rows numbered anew."""
-    return parts[0] if len(parts) == 1 else pandas().concat(parts, ignore_index=True)
+    if len(parts) == 1:
+        return parts[0].reset_index(drop=True)
+    return pandas().concat(parts, ignore_index=True)
+
+
+def _one_batch(batches: Iterable[FrameBatch]) -> tuple[FrameBatch, int]:
+    """Return all batches as one, and the number of their rows."""
+    parts = list(batches)
+    written = {name: stacked([part.written[name] for part in parts]) for name in parts[0].written}
+    frame = stacked([part.frame for part in parts])
+    return FrameBatch(frame, written, 1.0), len(frame)
+
+
+def _drawn(batches: Iterable[FrameBatch], size: int) -> tuple[FrameBatch, int]:
+    """Return rows drawn at random in their order, and the number of all; no more than these are held."""
+    rng, n_rows = np.random.default_rng(0), 0
+    held: FrameBatch | None = None
+    marks = np.empty(0)  # a random number for every row that is held: the smallest stay
+    for batch in batches:
+        marks = np.append(marks, rng.random(len(batch.frame)))
+        n_rows += len(batch.frame)
+        held = batch if held is None else _one_batch([held, batch])[0]
+        if len(marks) > size:
+            rows = np.sort(np.argpartition(marks, size - 1)[:size])
+            marks = marks[rows]
+            written = {name: cells.iloc[rows] for name, cells in held.written.items()}
+            held = FrameBatch(held.frame.iloc[rows], written, batch.share)
+    assert held is not None  # files without rows are refused
+    return _one_batch([held])[0], n_rows
 
 
 def _require_file(path: Path) -> None:
@@ -136,10 +187,19 @@ def _csv_batches(path: Path, kept: Sequence[str], size: int) -> Iterator[FrameBa
 
 def _whole_rows(file: BinaryIO, size: int) -> bytes:
     """Return the next lines, and more of them as long as a quoted cell is open."""
-    content = b"".join(islice(file, size))
-    while content.count(b'"') % 2 and (more := b"".join(islice(file, size))):
+    content = b"".join(_lines(file, size))
+    while content.count(b'"') % 2 and (more := b"".join(_lines(file, size))):
         content += more
     return content
+
+
+def _lines(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """Yield so many lines at most, and fewer where they are long."""
+    n_bytes = 0
+    for line in islice(file, size):
+        yield line
+        if (n_bytes := n_bytes + len(line)) >= BYTES_AT_A_TIME:
+            return
 
 
 def _decoded(content: bytes, path: Path, position: int) -> str:
@@ -243,6 +303,7 @@ def _parquet_batches(path: Path, kept: Sequence[str], size: int) -> Iterator[Fra
     try:
         with parquet.ParquetFile(path) as file:
             n_rows, n_all = 0, max(file.metadata.num_rows, 1)
+            size = min(size, max(1, BYTES_AT_A_TIME // (8 * max(file.metadata.num_columns, 1))))
             for batch in file.iter_batches(batch_size=size):
                 frame = batch.to_pandas().reset_index(drop=True)
                 frame.columns = [str(name) for name in frame.columns]

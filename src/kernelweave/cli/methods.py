@@ -87,7 +87,7 @@ def make_model(
             raise DataError(
                 f"{method} needs exact kernels; leave --landmarks out, or use --method simple_mkl or l2_mkl."
             )
-        model.set_params(features=Landmarks(landmarks))
+        model.set_params(features=Landmarks(landmarks), random_state=0)
     return make_pipeline(StandardScaler(), model)
 
 

@@ -35,7 +35,7 @@ from kernelweave.estimators.validation import (
     check_part,
 )
 from kernelweave.geometry import Geometry
-from kernelweave.gram import GramStack, StoragePolicy, build_gram_stack
+from kernelweave.gram import GramStack, SolverSize, StoragePolicy, build_gram_stack
 from kernelweave.solvers import (
     Problem,
     Progress,
@@ -215,15 +215,22 @@ class MKLModel(KernelEstimator):
 
     def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:
         """Return what decides how the kernels are held for this many targets and candidate models."""
+        n_jobs, joined = effective_n_jobs(self.n_jobs), n_targets == 1
+        solver = SolverSize(
+            matrices=self._learner.held_matrices,
+            columns=data.Y.shape[1] if joined else 1,
+            side_by_side=1 if joined else min(n_jobs, n_targets),
+        )
         return StoragePolicy(
             centre=self._learner.has_bias,
             tol=min(self.tol, self._solver(len(data.kernels)).gap_tol),
             dtype=getattr(self, "dtype", "auto"),
             memory_limit=self.memory_limit,
-            n_threads=effective_n_jobs(self.n_jobs) if n_targets == 1 else 1,  # classes run side by side
+            n_threads=n_jobs if joined else 1,  # classes run side by side
             several_problems=n_targets * n_candidates > 1,
             streams_from=self._streams_from,
             offers_features=hasattr(self, "features") and hasattr(self._learner, "elementwise"),
+            solver=solver,
         )
 
     @property

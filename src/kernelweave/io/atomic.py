@@ -49,6 +49,18 @@ def whole_file(path: str | Path) -> Iterator[Callable[[bytes | memoryview], None
         raise
 
 
+def require_writable(path: str | Path) -> None:
+    """Raise OSError where a file cannot be written: no permission, or no room for a small one."""
+    place = Path(os.path.realpath(path))
+    with (
+        _saying_what_is_not_written(path),
+        tempfile.NamedTemporaryFile(prefix=f".{place.name}.", dir=place.parent, buffering=0) as file,
+    ):
+        left = memoryview(bytes(1 << 16))
+        while left:
+            left = left[file.write(left) :]
+
+
 @contextmanager
 def _saying_what_is_not_written(path: str | Path) -> Iterator[None]:
     try:

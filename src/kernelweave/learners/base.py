@@ -25,6 +25,8 @@ class Learner(Part, ABC):
 
     # What y may be: "classes" (coded by signs), "real" numbers, or "none".
     learns_from: ClassVar[tuple[str, ...]] = ("classes",)
+    # How many float64 matrices of all samples solving holds beside the combined one.
+    held_matrices: ClassVar[int] = 0
     # The parameter that a search varies, None where there is nothing to vary, and values worth trying.
     tunable: ClassVar[str | None] = None
     tried: ClassVar[tuple[float, ...]] = ()

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.base import Learner
-from kernelweave.learners.ridge import KEEP, Factor, Ridge, RidgeSolution, product
+from kernelweave.learners.ridge import Factor, Ridge, RidgeSolution, product
 
 # Rounds that refine a solution by its residual: one is enough unless the factor needed a ridge of its own.
 ROUNDS = 5
@@ -23,6 +23,7 @@ class LeastSquares(Learner, ABC):
     """
 
     streams_from = 5_001
+    held_matrices = 1  # the factor
 
     @property
     def has_bias(self) -> bool:
@@ -91,7 +92,7 @@ class LeastSquares(Learner, ABC):
             programs=(),
             scale=np.full(shape, self.scale()),
             ridge=ridge,
-            factor=factor if used.size <= KEEP else None,
+            factors=[] if factor is None else [factor],
             bias=np.asarray(ridge.bias(F) + ridge.centre).reshape(shape),
         )
 

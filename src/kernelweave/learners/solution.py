@@ -87,6 +87,9 @@ class InnerSolution:
             needed[program.free(v), c] = True
         return np.asarray(needed.reshape(self.coef.shape))
 
+    def forget(self) -> None:
+        """Let go of matrices that only make `curvature` cheaper."""
+
     def curvature(self, K: AnyArray, matvecs: Matrix, n_threads: int = 1) -> Matrix:
         """Return the Hessian of the optimal value in the weights, given K_m v on the `needed_matvecs`.
 

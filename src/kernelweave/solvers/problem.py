@@ -154,6 +154,7 @@ class OuterState:
         self._progress, self._keep_matvecs = progress, keep_matvecs
         self._coef = None if start is None else start.coef
         self._known = None if start is None else start.known_evaluation(problem)
+        self._latest: InnerSolution | None = None
         self._matrix: AnyArray | None = None  # K(eta) at the weights _matrix_eta
         self._matrix_eta: Vector | None = None
         self._began = time.perf_counter()
@@ -222,7 +223,11 @@ class OuterState:
             if matvecs is None and self._keep_matvecs:  # it comes from a solver without use for them
                 matvecs = p.grams.matvecs(known.inner.coef, known.inner.needed_matvecs)
             return self._update_bounds(replace(known, matvecs=matvecs, upper=upper), solved=False)
-        inner = p.learner.solve(self.combined(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
+        if self._latest is not None:
+            self._latest.forget()
+        inner = self._latest = p.learner.solve(
+            self.combined(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol()
+        )
         self._coef = inner.coef
         matvecs = p.grams.matvecs(inner.coef, inner.needed_matvecs) if self._keep_matvecs else None
         h = p.grams.energies(inner.coef) if matvecs is None else energies_of(inner.coef, matvecs)
@@ -272,6 +277,8 @@ class OuterState:
     def result(self, stopped: str | None = None) -> Result:
         """Return the best weights; ``stopped`` says why a solver gave up before it was finished."""
         best, proof = self.best, self._lower.point
+        if self._latest is not None:
+            self._latest.forget()
         assert best is not None
         assert proof is not None
         if self.certificate.relative_gap <= self.tol:
