@@ -42,8 +42,8 @@ PROTOCOLS = {
     "kernelweave.gram.memory",
     "kernelweave.gram.protocol",
     "kernelweave.gram.streamed",
+    "kernelweave.learners.base",
     "kernelweave.learners.program",
-    "kernelweave.learners.protocol",
     "kernelweave.learners.ridge",
     "kernelweave.learners.solution",
 }

@@ -16,8 +16,8 @@ constexpr int kSearch = 40;
 constexpr double kExact = 1e-6;
 
 template <class T>
-KERNELWEAVE_CLONES void add_scaled(const T* row, double factor, double* out, std::size_t n) {
-    for (std::size_t l = 0; l < n; ++l) out[l] += factor * static_cast<double>(row[l]);
+KERNELWEAVE_CLONES void add_scaled(const T* KERNELWEAVE_RESTRICT row, T factor, T* KERNELWEAVE_RESTRICT out, std::size_t n) {
+    for (std::size_t l = 0; l < n; ++l) out[l] += factor * row[l];
 }
 
 // (sum_j s_j^{q/2})^{2/q}, and into sigma its slopes (s_j / that)^{q/2 - 1}; powers of shares of the largest, because
@@ -38,7 +38,8 @@ double norm_and_slopes(const std::vector<double>& s, double q, std::vector<doubl
     double sum = 0.0;
     for (std::size_t j = 0; j < s.size(); ++j) {
         const double share = std::max(s[j], 0.0) / largest;
-        sigma[j] = share > 0.0 ? std::pow(share, 0.5 * q - 1.0) : 0.0;
+        // q = 3, p = 1.5, is the default, and roots are fast.
+        sigma[j] = share > 0.0 ? (q == 3.0 ? std::sqrt(share) : std::pow(share, 0.5 * q - 1.0)) : 0.0;
         sum += sigma[j] * share;
     }
     const double factor = std::pow(sum, 2.0 / q - 1.0);
@@ -91,29 +92,30 @@ struct Line {
 template <class T>
 std::int64_t ascend(const AscentBlock<T>& block, const std::int64_t* order, std::size_t n_visits) {
     const std::size_t n = block.n, F = block.n_kernels, C = block.n_classes;
-    std::vector<double> s(block.s, block.s + F), a(F), b(F), point(F), sigma(F), slopes(F), diagonal(F);
+    std::vector<double> s(block.s, block.s + F), a(F), b(F), point(F), sigma(F), slopes(F), at_zero(F);
+    const std::vector<double> share(block.share, block.share + F);
     std::vector<double> g(C), D(C), sorted(C), step(C);
     std::int64_t moved = 0;
-    double norm = norm_and_slopes(s, block.q, sigma);
+    norm_and_slopes(share, block.q, at_zero);
+    if (norm_and_slopes(s, block.q, sigma) <= 0.0) sigma = at_zero;
     for (std::size_t visit = 0; visit < n_visits; ++visit) {
         const std::size_t i = static_cast<std::size_t>(order[visit]);
         const std::size_t y = static_cast<std::size_t>(block.y[i]);
-        const double cap = block.weight[i];
+        const double cap = block.weight[i], diagonal = static_cast<double>(block.K[i * n + i]);
         double* A = block.A + i * C;
-        for (std::size_t j = 0; j < F; ++j) diagonal[j] = static_cast<double>(block.K[(j * n + i) * n + i]);
-        double kappa = 0.0;
-        if (norm > 0.0)
-            for (std::size_t j = 0; j < F; ++j) kappa += sigma[j] * diagonal[j];
-        // Where the kernels in use say nothing about this sample, and at the start, the others decide.
-        const double alone = norm_and_slopes(diagonal, block.q, slopes);
-        kappa = std::max(kappa, 1e-3 * alone) / block.scale;
-        if (norm <= 0.0) kappa = alone / block.scale;
+        double whole = 0.0;
+        for (std::size_t j = 0; j < F; ++j) whole += sigma[j] * share[j];
+        // Where the kernels in use say nothing about this sample, the others decide.
+        const double kappa = std::max(whole * diagonal, block.least_curvature[i]) / block.scale;
         if (!(kappa > 0.0) || !(cap > 0.0)) continue;
 
+        for (std::size_t c = 0; c < C; ++c) g[c] = whole * static_cast<double>(block.H[c * n + i]);
+        for (std::size_t j = 0; j < F; ++j) {
+            const double* scores = block.G + (j * n + i) * C;
+            for (std::size_t c = 0; c < C; ++c) g[c] += sigma[j] * scores[c];
+        }
         for (std::size_t c = 0; c < C; ++c) {
-            double f = 0.0;
-            for (std::size_t j = 0; j < F; ++j) f += sigma[j] * block.G[(j * C + c) * n + i];
-            g[c] = f / block.scale - kappa * A[c] - (c == y ? 1.0 : 0.0);
+            g[c] = g[c] / block.scale - kappa * A[c] - (c == y ? 1.0 : 0.0);
             D[c] = sorted[c] = g[c] + (c == y ? kappa * cap : 0.0);
         }
         std::sort(sorted.begin(), sorted.end(), std::greater<double>());
@@ -122,24 +124,26 @@ std::int64_t ascend(const AscentBlock<T>& block, const std::int64_t* order, std:
             head += sorted[c];
             beta = head / static_cast<double>(c + 1);
         }
-        double length = 0.0, largest = 0.0;
+        double length = 0.0, largest = 0.0, along = 0.0;
         for (std::size_t c = 0; c < C; ++c) {
             step[c] = std::min(c == y ? cap : 0.0, (beta - g[c]) / kappa) - A[c];
             length += step[c] * step[c];
             largest = std::max(largest, std::abs(step[c]));
+            along += step[c] * static_cast<double>(block.H[c * n + i]);
         }
         if (largest <= kStill * cap) continue;
         for (std::size_t j = 0; j < F; ++j) {
-            a[j] = 0.0;
-            for (std::size_t c = 0; c < C; ++c) a[j] += step[c] * block.G[(j * C + c) * n + i];
-            b[j] = diagonal[j] * length;
+            const double* scores = block.G + (j * n + i) * C;
+            a[j] = share[j] * along;
+            for (std::size_t c = 0; c < C; ++c) a[j] += step[c] * scores[c];
+            b[j] = share[j] * diagonal * length;
         }
         Line line{s, a, b, step[y], block.scale, block.q, point, slopes};
         const double t = line.best();
         if (!(t > 0.0)) continue;
         ++moved;
-        for (std::size_t j = 0; j < F; ++j) s[j] = std::max(s[j] + 2.0 * t * a[j] + t * t * b[j], 0.0);
-        norm = norm_and_slopes(s, block.q, sigma);
+        for (std::size_t j = 0; j < F; ++j) s[j] += 2.0 * t * a[j] + t * t * b[j];
+        if (norm_and_slopes(s, block.q, sigma) <= 0.0) sigma = at_zero;
         double others = 0.0;
         for (std::size_t c = 0; c < C; ++c) {
             const double before = A[c];
@@ -152,11 +156,8 @@ std::int64_t ascend(const AscentBlock<T>& block, const std::int64_t* order, std:
         const double before = A[y];
         A[y] = -others;  // exactly: rows sum to zero
         step[y] = A[y] - before;
-        for (std::size_t c = 0; c < C; ++c) {
-            if (step[c] == 0.0) continue;
-            for (std::size_t j = 0; j < F; ++j)
-                add_scaled(block.K + (j * n + i) * n, step[c], block.G + (j * C + c) * n, n);
-        }
+        for (std::size_t c = 0; c < C; ++c)
+            if (step[c] != 0.0) add_scaled(block.K + i * n, static_cast<T>(step[c]), block.H + c * n, n);
     }
     std::copy(s.begin(), s.end(), block.s);
     return moved;

@@ -54,20 +54,20 @@ void combine_local(const T* packed, std::size_t n_kernels, std::size_t n, const 
 }
 
 template <class T>
-void column_weighted_matvecs(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
-                 const double* local, double* out, int n_threads) {
+void column_weighted_matvecs(const T* packed, std::size_t n_kernels, std::size_t n, const double* V,
+                             std::size_t n_columns, const double* local, double* out, int n_threads) {
     const std::size_t stride = triangle(n);
     parallel_for(n_kernels, n_threads, [&](std::size_t m) {
-        std::vector<double> v(n), image(n);
+        std::vector<double> v(n);
         for (std::size_t c = 0; c < n_columns; ++c) {
-            for (std::size_t i = 0; i < n; ++i) v[i] = local[m * n + i] * V[i * n_columns + c];
-            std::fill(image.begin(), image.end(), 0.0);
+            for (std::size_t i = 0; i < n; ++i) v[i] = local[m * n + i] * V[c * n + i];
+            double* product = out + (m * n_columns + c) * n;
+            std::fill(product, product + n, 0.0);
             const T* row = packed + m * stride;
             for (std::size_t i = 0; i < n; row += ++i) {
-                const double below = dot_and_add_row(row, row, v.data(), v[i], image.data(), i);
-                image[i] += below + static_cast<double>(row[i]) * v[i];
+                const double below = dot_and_add_row(Row<T>{row, row}, v.data(), v[i], product, i);
+                product[i] += below + static_cast<double>(row[i]) * v[i];
             }
-            for (std::size_t i = 0; i < n; ++i) out[(m * n + i) * n_columns + c] = image[i];
         }
     });
 }
@@ -75,9 +75,9 @@ void column_weighted_matvecs(const T* packed, std::size_t n_kernels, std::size_t
 template void combine_local<float>(const float*, std::size_t, std::size_t, const double*, const double*, float*, int);
 template void combine_local<double>(const double*, std::size_t, std::size_t, const double*, const double*, double*,
                                     int);
-template void column_weighted_matvecs<float>(const float*, std::size_t, std::size_t, const double*, std::size_t, const double*,
-                                 double*, int);
-template void column_weighted_matvecs<double>(const double*, std::size_t, std::size_t, const double*, std::size_t, const double*,
-                                  double*, int);
+template void column_weighted_matvecs<float>(const float*, std::size_t, std::size_t, const double*, std::size_t,
+                                             const double*, double*, int);
+template void column_weighted_matvecs<double>(const double*, std::size_t, std::size_t, const double*, std::size_t,
+                                              const double*, double*, int);
 
 }  // namespace kernelweave

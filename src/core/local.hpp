@@ -10,9 +10,9 @@ template <class T>
 void combine_local(const T* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* local,
                    T* out, int n_threads);
 
-// out[m, :, c] = K_m (local_m * V[:, c]) for V of shape (n, n_columns), all in double: the rows are not weighted.
+// out[m] = (V local_m) K_m for V of shape (n_columns, n), all in double: the entries of products are not weighted.
 template <class T>
-void column_weighted_matvecs(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
-                 const double* local, double* out, int n_threads);
+void column_weighted_matvecs(const T* packed, std::size_t n_kernels, std::size_t n, const double* V,
+                             std::size_t n_columns, const double* local, double* out, int n_threads);
 
 }  // namespace kernelweave

@@ -15,8 +15,10 @@ constexpr std::size_t kRows = 32;  // rows of a task: enough to stream, few enou
 
 std::size_t row_blocks(std::size_t n) { return (n + kRows - 1) / kRows; }
 
-// Where row i + 1 begins, or row i where that is the last: the one to ask for while row i is read.
-const double* row_after(const double* row, std::size_t i, std::size_t n) { return i + 1 < n ? row + n : row; }
+// Row i of a matrix; the next one follows.
+Row<double> row_of(const double* K, std::size_t i, std::size_t n) {
+    return {K + i * n, K + std::min(i + 1, n - 1) * n};
+}
 
 // Where the chunk begins that follows the one from `start` on in row i of a lower triangle.
 std::size_t chunk_after(std::size_t i, std::size_t start, std::size_t n) {
@@ -33,18 +35,14 @@ void visit_row_blocks(std::size_t n, int n_threads, const Visit& visit) {
 }
 
 // row . probe; `broken` is set where |row_j| <= root roots_j does not hold, as for NaN.
-KERNELWEAVE_CLONES double check_row(const double* row, const double* next, const double* probe, const double* roots,
-                                    double root, std::size_t n, std::int64_t& broken) {
+KERNELWEAVE_CLONES double check_row(Row<double> row, const double* probe, const double* roots, double root,
+                                    std::size_t n, std::int64_t& broken) {
     double sum = 0.0;
     std::int64_t found = 0;
-    for (std::size_t start = 0; start < n; start += kSegment) {
-        const std::size_t stop = std::min(n, start + kSegment);
-        prefetch(next + start, stop - start);
-        for (std::size_t j = start; j < stop; ++j) {
-            sum += row[j] * probe[j];
-            found |= std::abs(row[j]) <= root * roots[j] ? 0 : 1;
-        }
-    }
+    row.each(n, [&](std::size_t j, double entry) {
+        sum += entry * probe[j];
+        found |= std::abs(entry) <= root * roots[j] ? 0 : 1;
+    });
     broken |= found;
     return sum;
 }
@@ -69,9 +67,8 @@ std::vector<GramReport> check_matrices(const Matrices& K, std::size_t n, const d
             const double* own = roots + m * n;
             std::int64_t broken = 0;
             for (std::size_t i = first; i < stop; ++i) {
-                const double* row = K[m] + i * n;
-                report.asymmetry +=
-                    check_row(row, row_after(row, i, n), block.data() + (i - first) * n, own, own[i], n, broken);
+                const double* probe = block.data() + (i - first) * n;
+                report.asymmetry += check_row(row_of(K[m], i, n), probe, own, own[i], n, broken);
             }
             report.minors = broken == 0;
         }
@@ -153,10 +150,10 @@ void energies_of_matrices(const Matrices& K, std::size_t n, const double* V, std
         for (std::size_t m = 0; m < K.size(); ++m) {
             double& part = parts[first / kRows * K.size() + m];
             for (std::size_t i = first; i < stop; ++i) {
-                const double* row = K[m] + i * n;
+                const Row<double> row = row_of(K[m], i, n);
                 for (std::size_t c = 0; c < n_columns; ++c) {
                     const double* v = V + c * n;
-                    if (v[i] != 0.0) part += v[i] * (dot_row(row, row_after(row, i, n), v, i) + 0.5 * row[i] * v[i]);
+                    if (v[i] != 0.0) part += v[i] * (dot_row(row, v, i) + 0.5 * row.entries[i] * v[i]);
                 }
             }
         }
@@ -191,12 +188,12 @@ void matvecs_of_matrices(const Matrices& K, std::size_t n, const double* V, std:
         double* products = out + m * size;
         std::fill(products, products + size, 0.0);
         for (std::size_t i = 0; i < n; ++i) {
-            const double* row = K[m] + i * n;
+            const Row<double> row = row_of(K[m], i, n);
             for (std::size_t c = 0; c < n_columns; ++c) {
                 if (needed != nullptr && needed[c * n + i] == 0) continue;
                 const double* v = V + c * n;
                 double* product = products + c * n;
-                product[i] += dot_and_add_row(row, row_after(row, i, n), v, v[i], product, i) + row[i] * v[i];
+                product[i] += dot_and_add_row(row, v, v[i], product, i) + row.entries[i] * v[i];
             }
         }
         if (needed == nullptr) return;

@@ -14,6 +14,7 @@
 void bind_matrices(nb::module_& m);
 void bind_multiclass(nb::module_& m);
 void bind_pairs(nb::module_& m);
+void bind_strings(nb::module_& m);
 
 using Rows = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;  // rows of a larger matrix, perhaps
 
@@ -60,7 +61,7 @@ void mirror(Output<T, 2> K, int n_threads) {
 }
 
 void matvec_and_size(Input<float, 2> packed, Input<double, 1> eta, Input<double, 2> V, Output<double, 2> out,
-           Output<double, 2> sizes, int n_threads) {
+                     Output<double, 2> sizes, int n_threads) {
     const std::size_t n = V.shape(1);
     require(packed.shape(1) == kw::triangle(n), "matvec_and_size: packed rows must hold n(n+1)/2 entries");
     require(eta.shape(0) == packed.shape(0), "matvec_and_size: one weight per kernel is needed");
@@ -68,27 +69,27 @@ void matvec_and_size(Input<float, 2> packed, Input<double, 1> eta, Input<double,
     require(sizes.shape(0) == V.shape(0) && sizes.shape(1) == n, "matvec_and_size: sizes must have the shape of V");
     nb::gil_scoped_release release;
     kw::matvec_and_size(packed.data(), packed.shape(0), n, eta.data(), V.data(), V.shape(0), out.data(), sizes.data(),
-              n_threads);
+                        n_threads);
 }
 
 template <class T>
 void matvecs(Input<T, 2> packed, Input<double, 2> V, Output<double, 3> out, int n_threads, Needed needed) {
-    const std::size_t n = V.shape(0);
+    const std::size_t n = V.shape(1);
     require(packed.shape(1) == kw::triangle(n), "matvecs: packed rows must hold n(n+1)/2 entries");
-    require(out.shape(0) == packed.shape(0) && out.shape(1) == n && out.shape(2) == V.shape(1),
-            "matvecs: out must have shape (kernels, n, columns of V)");
+    require(out.shape(0) == packed.shape(0) && out.shape(1) == V.shape(0) && out.shape(2) == n,
+            "matvecs: out must have shape (kernels, rows of V, n)");
     const std::uint8_t* marked = marks(needed, V);
     nb::gil_scoped_release release;
-    kw::matvecs<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(1), marked, out.data(), n_threads);
+    kw::matvecs<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(0), marked, out.data(), n_threads);
 }
 
 template <class T>
 void energies(Input<T, 2> packed, Input<double, 2> V, Output<double, 1> out, int n_threads) {
-    const std::size_t n = V.shape(0);
+    const std::size_t n = V.shape(1);
     require(packed.shape(1) == kw::triangle(n), "energies: packed rows must hold n(n+1)/2 entries");
     require(out.shape(0) == packed.shape(0), "energies: out must hold one entry per kernel");
     nb::gil_scoped_release release;
-    kw::energies<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(1), out.data(), n_threads);
+    kw::energies<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(0), out.data(), n_threads);
 }
 
 void check_local(Input<double, 2> local, std::size_t n_kernels, std::size_t n) {
@@ -109,22 +110,23 @@ void combine_local(Input<T, 2> packed, Input<double, 1> eta, Input<double, 2> lo
 }
 
 template <class T>
-void column_weighted_matvecs(Input<T, 2> packed, Input<double, 2> V, Input<double, 2> local, Output<double, 3> out,
-                 int n_threads) {
-    const std::size_t n = V.shape(0);
+void column_weighted_matvecs(Input<T, 2> packed, Input<double, 2> V, Input<double, 2> local,
+                             Output<double, 3> out, int n_threads) {
+    const std::size_t n = V.shape(1);
     require(packed.shape(1) == kw::triangle(n), "column_weighted_matvecs: packed rows must hold n(n+1)/2 entries");
-    require(out.shape(0) == packed.shape(0) && out.shape(1) == n && out.shape(2) == V.shape(1),
-            "column_weighted_matvecs: out must have shape (kernels, n, columns of V)");
+    require(out.shape(0) == packed.shape(0) && out.shape(1) == V.shape(0) && out.shape(2) == n,
+            "column_weighted_matvecs: out must have shape (kernels, rows of V, n)");
     check_local(local, packed.shape(0), n);
     nb::gil_scoped_release release;
-    kw::column_weighted_matvecs<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(1), local.data(), out.data(), n_threads);
+    kw::column_weighted_matvecs<T>(packed.data(), packed.shape(0), n, V.data(), V.shape(0), local.data(), out.data(),
+                                   n_threads);
 }
 
 template <class T>
 std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<double, 1> d,
                                      Input<double, 1> kink, Input<double, 1> lo, Input<double, 1> hi,
                                      Input<std::int64_t, 1> group, Output<double, 1> v, Output<double, 1> gradient,
-                                     double tolerance, std::int64_t max_iterations, bool known) {
+                                     double tolerance, std::int64_t max_iterations, bool gradient_is_known) {
     const std::size_t n = K.shape(0);
     require(K.shape(1) == n, "smo: K must be square");
     for (const std::size_t length : {s.shape(0), d.shape(0), kink.shape(0), lo.shape(0), hi.shape(0), group.shape(0),
@@ -142,7 +144,7 @@ std::tuple<std::int64_t, double> smo(Input<T, 2> K, Input<double, 1> s, Input<do
     kw::SmoReport report;
     {
         nb::gil_scoped_release release;
-        report = kw::smo<T>(K.data(), problem, tolerance, max_iterations, known, v.data(), gradient.data());
+        report = kw::smo<T>(K.data(), problem, tolerance, max_iterations, gradient_is_known, v.data(), gradient.data());
     }
     return {report.iterations, report.violation};
 }
@@ -215,12 +217,12 @@ void bind(nb::module_& m) {
           nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("combine_local", &combine_local<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
           nb::arg("local").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("column_weighted_matvecs", &column_weighted_matvecs<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
-          nb::arg("local").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+    m.def("column_weighted_matvecs", &column_weighted_matvecs<T>, nb::arg("packed").noconvert(),
+          nb::arg("V").noconvert(), nb::arg("local").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
     m.def("smo", &smo<T>, nb::arg("K").noconvert(), nb::arg("s").noconvert(), nb::arg("d").noconvert(),
           nb::arg("kink").noconvert(), nb::arg("lo").noconvert(), nb::arg("hi").noconvert(), nb::arg("group").noconvert(),
           nb::arg("v").noconvert(), nb::arg("gradient").noconvert(), nb::arg("tolerance"),
-          nb::arg("max_iterations"), nb::arg("known") = false);
+          nb::arg("max_iterations"), nb::arg("gradient_is_known") = false);
 }
 
 }  // namespace
@@ -230,8 +232,8 @@ NB_MODULE(_core, m) {
     m.def("smo_plus", &smo_plus, nb::arg("K").noconvert(), nb::arg("G").noconvert(), nb::arg("y").noconvert(),
           nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("f").noconvert(),
           nb::arg("g").noconvert(), nb::arg("tolerance"), nb::arg("max_iterations"));
-    m.def("matvec_and_size", &matvec_and_size, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"), nb::arg("out").noconvert(),
-          nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
+    m.def("matvec_and_size", &matvec_and_size, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"),
+          nb::arg("out").noconvert(), nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
     m.def("project_pairs", &project_pairs, nb::arg("X").noconvert(), nb::arg("M").noconvert(),
           nb::arg("Z").noconvert(), nb::arg("P").noconvert(), nb::arg("ends").noconvert(),
           nb::arg("privileged_ends").noconvert(), nb::arg("sign").noconvert(), nb::arg("goal").noconvert(), nb::arg("gamma").noconvert(),
@@ -243,4 +245,5 @@ NB_MODULE(_core, m) {
     bind_matrices(m);
     bind_multiclass(m);
     bind_pairs(m);
+    bind_strings(m);
 }

@@ -15,19 +15,23 @@ void require_labels(Labels y, std::size_t n, std::size_t classes, const char* me
 }
 
 template <class T>
-std::int64_t ascend(Input<T, 3> K, Labels y, Input<double, 1> weight, double scale, double q, Labels order,
-                    Output<double, 2> A, Output<double, 3> G, Output<double, 1> s) {
-    const std::size_t F = K.shape(0), n = K.shape(1), C = A.shape(1);
-    require(K.shape(2) == n, "ascend: K must hold square matrices");
-    require(A.shape(0) == n && weight.shape(0) == n, "ascend: A and weight need one entry per row of K");
-    require(G.shape(0) == F && G.shape(1) == C && G.shape(2) == n, "ascend: G must have shape (kernels, classes, n)");
-    require(s.shape(0) == F, "ascend: s needs one entry per kernel");
+std::int64_t ascend(Input<T, 2> K, Input<double, 3> G, Input<double, 1> share, Input<double, 1> least_curvature,
+                    Labels y, Input<double, 1> weight, double scale, double q, Labels order, Output<double, 2> A,
+                    Output<T, 2> H, Output<double, 1> s) {
+    const std::size_t F = G.shape(0), n = K.shape(0), C = A.shape(1);
+    require(K.shape(1) == n, "ascend: K must be square");
+    require(A.shape(0) == n && weight.shape(0) == n && least_curvature.shape(0) == n,
+            "ascend: A, weight and least_curvature need one entry per row of K");
+    require(G.shape(1) == n && G.shape(2) == C, "ascend: G must have shape (kernels, n, classes)");
+    require(H.shape(0) == C && H.shape(1) == n, "ascend: H must have shape (classes, n)");
+    require(s.shape(0) == F && share.shape(0) == F, "ascend: s and share need one entry per kernel");
     require(scale > 0.0 && q >= 2.0, "ascend: scale must be positive and q at least 2");
     require_labels(y, n, C, "ascend: y needs one class from 0 on per row of K");
     for (std::size_t k = 0; k < order.shape(0); ++k)
         require(order.data()[k] >= 0 && static_cast<std::size_t>(order.data()[k]) < n,
                 "ascend: order must name rows of K");
-    const kw::AscentBlock<T> block{n, F, C, K.data(), y.data(), weight.data(), scale, q, A.data(), G.data(), s.data()};
+    const kw::AscentBlock<T> block{n,        F,           C,     K.data(), G.data(), share.data(), least_curvature.data(),
+                                   y.data(), weight.data(), scale, q,        A.data(), H.data(),     s.data()};
     nb::gil_scoped_release release;
     return kw::ascend<T>(block, order.data(), order.shape(0));
 }
@@ -49,9 +53,10 @@ std::int64_t online_steps(Input<double, 2> phi, Labels y, Input<double, 1> weigh
 
 template <class T>
 void bind_ascend(nb::module_& m) {
-    m.def("ascend", &ascend<T>, nb::arg("K").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+    m.def("ascend", &ascend<T>, nb::arg("K").noconvert(), nb::arg("G").noconvert(), nb::arg("share").noconvert(),
+          nb::arg("least_curvature").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
           nb::arg("scale"), nb::arg("q"), nb::arg("order").noconvert(), nb::arg("A").noconvert(),
-          nb::arg("G").noconvert(), nb::arg("s").noconvert());
+          nb::arg("H").noconvert(), nb::arg("s").noconvert());
 }
 
 }  // namespace

@@ -4,8 +4,6 @@
 
 namespace {
 
-
-
 kw::Functions functions(int argument, const Input<std::int64_t, 1>& shape, const Input<std::int64_t, 1>& degree,
                         const Input<double, 1>& gamma, const Input<double, 1>& offset) {
     const std::size_t count = shape.shape(0);
@@ -38,32 +36,32 @@ void kernel_values(Input<T, 2> left, Input<T, 2> right, int argument, Input<std:
 template <class T>
 void add_weighted_values(Input<T, 2> left, Input<T, 2> right, int argument, Input<std::int64_t, 1> shape,
                          Input<std::int64_t, 1> degree, Input<double, 1> gamma, Input<double, 1> offset,
-                         Input<double, 1> weights, bool shifted, Output<T, 2> out, int n_threads) {
+                         Input<double, 1> weights, Output<T, 2> out, int n_threads) {
     const auto kernels = functions(argument, shape, degree, gamma, offset);
     require(left.shape(1) == right.shape(1), "add_weighted_values: left and right must have the same columns");
     require(weights.shape(0) == kernels.count, "add_weighted_values: one weight per kernel is needed");
     require(out.shape(0) == left.shape(0) && out.shape(1) == right.shape(0),
             "add_weighted_values: out must have shape (rows of left, rows of right)");
     nb::gil_scoped_release release;
-    kw::add_weighted_values<T>(rows_of(left), rows_of(right), kernels, weights.data(), shifted, out.data(), n_threads);
+    kw::add_weighted_values<T>(rows_of(left), rows_of(right), kernels, weights.data(), out.data(), n_threads);
 }
 
 template <class T>
 void add_weighted_gram(Input<T, 2> rows, int argument, Input<std::int64_t, 1> shape, Input<std::int64_t, 1> degree,
-                       Input<double, 1> gamma, Input<double, 1> offset, Input<double, 1> weights, bool shifted,
+                       Input<double, 1> gamma, Input<double, 1> offset, Input<double, 1> weights,
                        Output<T, 2> out, int n_threads) {
     const auto kernels = functions(argument, shape, degree, gamma, offset);
     require(weights.shape(0) == kernels.count, "add_weighted_gram: one weight per kernel is needed");
     require(out.shape(0) == rows.shape(0) && out.shape(1) == rows.shape(0),
             "add_weighted_gram: out must have one row and one column per row");
     nb::gil_scoped_release release;
-    kw::add_weighted_gram<T>(rows_of(rows), kernels, weights.data(), shifted, out.data(), n_threads);
+    kw::add_weighted_gram<T>(rows_of(rows), kernels, weights.data(), out.data(), n_threads);
 }
 
 template <class T>
-void add_products(Input<T, 2> left, Input<T, 2> right, Input<T, 2> coef, int argument, Input<std::int64_t, 1> shape,
-                  Input<std::int64_t, 1> degree, Input<double, 1> gamma, Input<double, 1> offset,
-                  Output<double, 3> out, int n_threads) {
+void add_products(Input<T, 2> left, Input<T, 2> right, Input<double, 2> coef, int argument,
+                  Input<std::int64_t, 1> shape, Input<std::int64_t, 1> degree, Input<double, 1> gamma,
+                  Input<double, 1> offset, Output<double, 3> out, int n_threads) {
     const auto kernels = functions(argument, shape, degree, gamma, offset);
     require(left.shape(1) == right.shape(1), "add_products: left and right must have the same columns");
     require(coef.shape(1) == right.shape(0), "add_products: coef must have one column per row of right");
@@ -74,7 +72,7 @@ void add_products(Input<T, 2> left, Input<T, 2> right, Input<T, 2> coef, int arg
 }
 
 template <class T>
-void add_weighted_products(Input<T, 2> left, Input<T, 2> right, Input<T, 2> coef, int argument,
+void add_weighted_products(Input<T, 2> left, Input<T, 2> right, Input<double, 2> coef, int argument,
                            Input<std::int64_t, 1> shape, Input<std::int64_t, 1> degree, Input<double, 1> gamma,
                            Input<double, 1> offset, Input<double, 1> weights, Output<double, 2> out, int n_threads) {
     const auto kernels = functions(argument, shape, degree, gamma, offset);
@@ -89,7 +87,7 @@ void add_weighted_products(Input<T, 2> left, Input<T, 2> right, Input<T, 2> coef
 }
 
 template <class T>
-void pair_energies(Input<T, 2> rows, Input<T, 2> coef, int argument, Input<std::int64_t, 1> shape,
+void pair_energies(Input<T, 2> rows, Input<double, 2> coef, int argument, Input<std::int64_t, 1> shape,
                    Input<std::int64_t, 1> degree, Input<double, 1> gamma, Input<double, 1> offset,
                    Output<double, 1> out, int n_threads) {
     const auto kernels = functions(argument, shape, degree, gamma, offset);
@@ -105,15 +103,15 @@ auto array(const char* name) { return nb::arg(name).noconvert(); }
 template <class T>
 void bind(nb::module_& m) {
     const auto threads = nb::arg("n_threads") = 1;
-    const nb::arg argument("argument"), shifted("shifted");
+    const nb::arg argument("argument");
     const auto shape = array("shape"), degree = array("degree"), gamma = array("gamma"), offset = array("offset");
     const auto left = array("left"), right = array("right"), rows = array("rows"), coef = array("coef");
     const auto weights = array("weights"), out = array("out");
     m.def("kernel_values", &kernel_values<T>, left, right, argument, shape, degree, gamma, offset, out, threads);
     m.def("add_weighted_values", &add_weighted_values<T>, left, right, argument, shape, degree, gamma, offset, weights,
-          shifted, out, threads);
-    m.def("add_weighted_gram", &add_weighted_gram<T>, rows, argument, shape, degree, gamma, offset, weights, shifted,
           out, threads);
+    m.def("add_weighted_gram", &add_weighted_gram<T>, rows, argument, shape, degree, gamma, offset, weights, out,
+          threads);
     m.def("add_products", &add_products<T>, left, right, coef, argument, shape, degree, gamma, offset, out, threads);
     m.def("add_weighted_products", &add_weighted_products<T>, left, right, coef, argument, shape, degree, gamma,
           offset, weights, out, threads);

@@ -53,6 +53,12 @@ std::size_t row_of(std::size_t place) {
     return i;
 }
 
+// Row rows[a] of a triangle; of those that are read in turn, the one some places on is asked for.
+template <class T>
+Row<T> nth_row(const T* K, const std::vector<std::size_t>& rows, std::size_t a) {
+    return {K + triangle(rows[a]), K + triangle(rows[std::min(a + kAhead, rows.size() - 1)])};
+}
+
 // Stretches of that many entries in a triangle.
 std::size_t pieces(std::size_t n, std::size_t size) { return (triangle(n) + size - 1) / size; }
 
@@ -68,21 +74,14 @@ void visit_rows(std::size_t start, std::size_t stop, const Visit& visit) {
     }
 }
 
-std::vector<double> transposed(const double* V, std::size_t n, std::size_t n_columns) {
-    std::vector<double> out(n * n_columns);
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t c = 0; c < n_columns; ++c) out[c * n + i] = V[i * n_columns + c];
-    return out;
-}
-
 // 1/2 v'Kv from the rows of a triangle where v is not zero.
 template <class T>
 double half_energy(const T* K, const double* v, const std::vector<std::size_t>& support) {
     double energy = 0.0;
     for (std::size_t a = 0; a < support.size(); ++a) {
         const std::size_t i = support[a];
-        const T *row = K + triangle(i), *next = K + triangle(support[std::min(a + kAhead, support.size() - 1)]);
-        energy += v[i] * (dot_row(row, next, v, i) + 0.5 * static_cast<double>(row[i]) * v[i]);
+        const Row<T> row = nth_row(K, support, a);
+        energy += v[i] * (dot_row(row, v, i) + 0.5 * static_cast<double>(row.entries[i]) * v[i]);
     }
     return energy;
 }
@@ -92,10 +91,9 @@ template <class T>
 void add_matvec(const T* K, const double* v, const std::vector<std::size_t>& rows, double* product) {
     for (std::size_t a = 0; a < rows.size(); ++a) {
         const std::size_t i = rows[a];
-        const T *row = K + triangle(i), *next = K + triangle(rows[std::min(a + kAhead, rows.size() - 1)]);
-        const double below =
-            v[i] != 0.0 ? dot_and_add_row(row, next, v, v[i], product, i) : dot_row(row, next, v, i);
-        product[i] += below + static_cast<double>(row[i]) * v[i];
+        const Row<T> row = nth_row(K, rows, a);
+        const double below = v[i] != 0.0 ? dot_and_add_row(row, v, v[i], product, i) : dot_row(row, v, i);
+        product[i] += below + static_cast<double>(row.entries[i]) * v[i];
     }
 }
 
@@ -186,20 +184,19 @@ void matvec_and_size(const float* packed, std::size_t n_kernels, std::size_t n, 
 
 template <class T>
 void matvecs(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
-            const std::uint8_t* needed, double* out, int n_threads) {
-    const std::vector<double> columns = transposed(V, n, n_columns);
+             const std::uint8_t* needed, double* out, int n_threads) {
     std::vector<std::vector<std::size_t>> asked(n_columns);
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t c = 0; c < n_columns; ++c)
-            if (needed == nullptr || needed[i * n_columns + c] != 0) asked[c].push_back(i);
+    for (std::size_t c = 0; c < n_columns; ++c)
+        for (std::size_t i = 0; i < n; ++i)
+            if (needed == nullptr || needed[c * n + i] != 0) asked[c].push_back(i);
     parallel_for(n_kernels, n_threads, [&](std::size_t m) {
         std::vector<double> product(n);
         double* own = out + m * n * n_columns;
         std::fill(own, own + n * n_columns, 0.0);
         for (std::size_t c = 0; c < n_columns; ++c) {
             std::fill(product.begin(), product.end(), 0.0);
-            add_matvec(packed + m * triangle(n), columns.data() + c * n, asked[c], product.data());
-            for (const std::size_t i : asked[c]) own[i * n_columns + c] = product[i];
+            add_matvec(packed + m * triangle(n), V + c * n, asked[c], product.data());
+            for (const std::size_t i : asked[c]) own[c * n + i] = product[i];
         }
     });
 }
@@ -207,15 +204,14 @@ void matvecs(const T* packed, std::size_t n_kernels, std::size_t n, const double
 template <class T>
 void energies(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
               double* out, int n_threads) {
-    const std::vector<double> columns = transposed(V, n, n_columns);
     std::vector<std::vector<std::size_t>> support(n_columns);
     for (std::size_t c = 0; c < n_columns; ++c)
         for (std::size_t i = 0; i < n; ++i)
-            if (columns[c * n + i] != 0.0) support[c].push_back(i);
+            if (V[c * n + i] != 0.0) support[c].push_back(i);
     parallel_for(n_kernels, n_threads, [&](std::size_t m) {
         const T* K = packed + m * triangle(n);
         out[m] = 0.0;
-        for (std::size_t c = 0; c < n_columns; ++c) out[m] += half_energy(K, columns.data() + c * n, support[c]);
+        for (std::size_t c = 0; c < n_columns; ++c) out[m] += half_energy(K, V + c * n, support[c]);
     });
 }
 

@@ -32,17 +32,19 @@ void mirror_rows(T* K, std::size_t n, std::size_t start, std::size_t stop);
 template <class T>
 void mirror(T* K, std::size_t n, int n_threads);
 
-// out = V K(eta) and sizes = |V| (sum_m |eta_m K_m|) for V of shape (n_columns, n), in double.
-void matvec_and_size(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
-           std::size_t n_columns, double* out, double* sizes, int n_threads);
+// Coefficients V have one row of n entries per column of theirs, here and wherever K is multiplied by them.
 
-// out[m, :, c] = K_m V[:, c] for V of shape (n, n_columns), all in double. With `needed`, of the shape of V, only
-// entries it marks are computed, the others are 0; V has to be 0 there.
+// out = V K(eta) and sizes = |V| (sum_m |eta_m K_m|), in double.
+void matvec_and_size(const float* packed, std::size_t n_kernels, std::size_t n, const double* eta, const double* V,
+                     std::size_t n_columns, double* out, double* sizes, int n_threads);
+
+// out[m] = V K_m, all in double. With `needed`, of the shape of V, only entries it marks are computed, the others are
+// 0; V has to be 0 there.
 template <class T>
 void matvecs(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
-            const std::uint8_t* needed, double* out, int n_threads);
+             const std::uint8_t* needed, double* out, int n_threads);
 
-// out[m] = 1/2 tr(V' K_m V), all in double; rows of V that are zero are not read.
+// out[m] = 1/2 tr(V K_m V'), all in double; rows of K_m where V is zero are not read.
 template <class T>
 void energies(const T* packed, std::size_t n_kernels, std::size_t n, const double* V, std::size_t n_columns,
               double* out, int n_threads);

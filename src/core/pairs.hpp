@@ -9,8 +9,8 @@ namespace kernelweave {
 // What kernels are functions of: the squared distance t = ||x - z||^2 of two rows, or their inner product t = x'z.
 enum class Argument : std::int64_t { kDistance = 0, kInner = 1 };
 
-// Radial functions are 1 at distance zero. They are computed as phi - 1, which keeps its digits where wide kernels are
-// all but constant. Sums are of phi - 1: what the 1 adds to them is known without a pass.
+// Radial functions are 1 at distance zero. They are computed and added up as phi - 1, which keeps its digits where wide
+// kernels are all but constant; what the ones add to a sum is added at its end, from coefficients in double precision.
 enum class Shape : std::int64_t {
     kExp = 0,          // exp(-gamma t)
     kExpRoot = 1,      // exp(-sqrt(gamma t))
@@ -38,29 +38,28 @@ struct RowSet {
 template <class T>
 void kernel_values(RowSet<T> left, RowSet<T> right, const Functions& kernels, T* out, int n_threads);
 
-// out[i, j] += sum_a weights_a k_a(left_i, right_j), of radial functions without their 1 if `shifted`.
+// out[i, j] += sum_a weights_a k_a(left_i, right_j)
 template <class T>
-void add_weighted_values(RowSet<T> left, RowSet<T> right, const Functions& kernels, const double* weights, bool shifted,
-                         T* out, int n_threads);
+void add_weighted_values(RowSet<T> left, RowSet<T> right, const Functions& kernels, const double* weights, T* out,
+                         int n_threads);
 
 // The same for left = right, of which the lower triangle is computed (and entries near the diagonal above it).
 template <class T>
-void add_weighted_gram(RowSet<T> rows, const Functions& kernels, const double* weights, bool shifted, T* out,
-                       int n_threads);
+void add_weighted_gram(RowSet<T> rows, const Functions& kernels, const double* weights, T* out, int n_threads);
 
-// out[a, c, i] += sum_j k_a(left_i, right_j) coef[c, j], with radial functions less 1
+// out[a, c, i] += sum_j k_a(left_i, right_j) coef[c, j]
 template <class T>
-void add_products(RowSet<T> left, RowSet<T> right, const T* coef, std::size_t n_columns, const Functions& kernels,
+void add_products(RowSet<T> left, RowSet<T> right, const double* coef, std::size_t n_columns, const Functions& kernels,
                   double* out, int n_threads);
 
-// out[c, i] += sum_a weights_a sum_j k_a(left_i, right_j) coef[c, j], with radial functions less 1
+// out[c, i] += sum_a weights_a sum_j k_a(left_i, right_j) coef[c, j]
 template <class T>
-void add_weighted_products(RowSet<T> left, RowSet<T> right, const T* coef, std::size_t n_columns,
+void add_weighted_products(RowSet<T> left, RowSet<T> right, const double* coef, std::size_t n_columns,
                            const Functions& kernels, const double* weights, double* out, int n_threads);
 
-// out[a] = 1/2 sum_c sum_ij coef[c, i] coef[c, j] k_a(rows_i, rows_j), with radial functions less 1
+// out[a] = 1/2 sum_c sum_ij coef[c, i] coef[c, j] k_a(rows_i, rows_j)
 template <class T>
-void pair_energies(RowSet<T> rows, const T* coef, std::size_t n_columns, const Functions& kernels, double* out,
+void pair_energies(RowSet<T> rows, const double* coef, std::size_t n_columns, const Functions& kernels, double* out,
                    int n_threads);
 
 }  // namespace kernelweave

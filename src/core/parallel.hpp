@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -33,11 +32,11 @@ void parallel_for(std::size_t n_tasks, int n_threads, const Task& task) {
         }
     };
     std::vector<std::thread> others;
-    others.reserve(workers);
     try {
+        others.reserve(workers);
         for (std::size_t w = 1; w < workers && w < n_tasks; ++w) others.emplace_back(work);
-    } catch (const std::system_error&) {
-        // The system has no more threads to give.
+    } catch (...) {
+        // The system has no more threads, or no more memory, to give: a thread that runs must not be left behind.
     }
     work();
     for (auto& other : others) other.join();

@@ -27,76 +27,80 @@ KERNELWEAVE_INLINE void prefetch(const T* row, std::size_t length) {
 
 constexpr std::size_t kSegment = 128;  // entries between requests for those that follow
 
-// row . v, while the row `next` of as many entries is asked for.
+// A row, and another of as many entries that is read soon: it is asked for while this one is read.
 template <class T>
-inline double dot(const T* row, const T* next, const double* v, std::size_t length) {
-    double sum = 0.0;
-    for (std::size_t start = 0; start < length; start += kSegment) {
-        const std::size_t stop = std::min(length, start + kSegment);
-        prefetch(next + start, stop - start);
-        for (std::size_t j = start; j < stop; ++j) sum += static_cast<double>(row[j]) * v[j];
+struct Row {
+    const T *entries, *next;
+
+    // visit(j, entry j) for the first `length` entries.
+    template <class Visit>
+    KERNELWEAVE_INLINE void each(std::size_t length, const Visit& visit) const {
+        const T *here = entries, *soon = next;
+        for (std::size_t start = 0; start < length; start += kSegment) {
+            const std::size_t stop = std::min(length, start + kSegment);
+            prefetch(soon + start, stop - start);
+            for (std::size_t j = start; j < stop; ++j) visit(j, here[j]);
+        }
     }
+};
+
+// row . v
+template <class T>
+inline double dot(Row<T> row, const double* v, std::size_t length) {
+    double sum = 0.0;
+    row.each(length, [&](std::size_t j, T entry) { sum += static_cast<double>(entry) * v[j]; });
     return sum;
 }
 
-[[maybe_unused]] KERNELWEAVE_CLONES double dot_row(const float* row, const float* next, const double* v,
-                                                   std::size_t length) {
-    return dot(row, next, v, length);
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_row(Row<float> row, const double* v, std::size_t length) {
+    return dot(row, v, length);
 }
-[[maybe_unused]] KERNELWEAVE_CLONES double dot_row(const double* row, const double* next, const double* v,
-                                                   std::size_t length) {
-    return dot(row, next, v, length);
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_row(Row<double> row, const double* v, std::size_t length) {
+    return dot(row, v, length);
 }
 
 // One read of the row serves both triangles: returns row . v and adds scale * row to out.
 template <class T>
-inline double dot_and_add(const T* row, const T* next, const double* v, double scale,
-                          double* KERNELWEAVE_RESTRICT out, std::size_t length) {
+inline double dot_and_add(Row<T> row, const double* v, double scale, double* KERNELWEAVE_RESTRICT out,
+                          std::size_t length) {
     double sum = 0.0;
-    for (std::size_t start = 0; start < length; start += kSegment) {
-        const std::size_t stop = std::min(length, start + kSegment);
-        prefetch(next + start, stop - start);
-        for (std::size_t j = start; j < stop; ++j) {
-            const double k = static_cast<double>(row[j]);
-            sum += k * v[j];
-            out[j] += scale * k;
-        }
-    }
+    row.each(length, [&](std::size_t j, T entry) {
+        const double k = static_cast<double>(entry);
+        sum += k * v[j];
+        out[j] += scale * k;
+    });
     return sum;
 }
 
-[[maybe_unused]] KERNELWEAVE_CLONES double dot_and_add_row(const float* row, const float* next, const double* v,
-                                                           double scale, double* out, std::size_t length) {
-    return dot_and_add(row, next, v, scale, out, length);
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_and_add_row(Row<float> row, const double* v, double scale, double* out,
+                                                           std::size_t length) {
+    return dot_and_add(row, v, scale, out, length);
 }
-[[maybe_unused]] KERNELWEAVE_CLONES double dot_and_add_row(const double* row, const double* next, const double* v,
-                                                           double scale, double* out, std::size_t length) {
-    return dot_and_add(row, next, v, scale, out, length);
+[[maybe_unused]] KERNELWEAVE_CLONES double dot_and_add_row(Row<double> row, const double* v, double scale, double* out,
+                                                           std::size_t length) {
+    return dot_and_add(row, v, scale, out, length);
 }
 
-// acc += sum_r weights_r rows_r over four rows: the accumulator is read and written once for all of them. The rows
-// that are `next` are asked for on the way.
+// acc += sum_r weights_r rows_r over four rows: the accumulator is read and written once for all of them.
 template <class T>
-inline void add_scaled(double* KERNELWEAVE_RESTRICT acc, const T* const* rows, const T* const* next,
-                       const double* weights, std::size_t length) {
-    const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+inline void add_scaled(double* KERNELWEAVE_RESTRICT acc, const Row<T>* rows, const double* weights,
+                       std::size_t length) {
+    const T *a = rows[0].entries, *b = rows[1].entries, *c = rows[2].entries, *d = rows[3].entries;
     const double u = weights[0], v = weights[1], w = weights[2], x = weights[3];
     for (std::size_t start = 0; start < length; start += kSegment) {
         const std::size_t stop = std::min(length, start + kSegment);
-        for (std::size_t r = 0; r < kTogether; ++r) prefetch(next[r] + start, stop - start);
+        for (std::size_t r = 0; r < kTogether; ++r) prefetch(rows[r].next + start, stop - start);
         for (std::size_t j = start; j < stop; ++j) acc[j] += (u * a[j] + v * b[j]) + (w * c[j] + x * d[j]);
     }
 }
 
-[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const float* const* rows,
-                                                         const float* const* next, const double* weights,
+[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const Row<float>* rows, const double* weights,
                                                          std::size_t length) {
-    add_scaled(acc, rows, next, weights, length);
+    add_scaled(acc, rows, weights, length);
 }
-[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const double* const* rows,
-                                                         const double* const* next, const double* weights,
+[[maybe_unused]] KERNELWEAVE_CLONES void add_scaled_rows(double* acc, const Row<double>* rows, const double* weights,
                                                          std::size_t length) {
-    add_scaled(acc, rows, next, weights, length);
+    add_scaled(acc, rows, weights, length);
 }
 
 // Matrices with their weights, without those of weight zero; entries of type T are added up in double.
@@ -119,12 +123,11 @@ public:
     void add(double* acc, std::size_t place, std::size_t length, std::size_t later) const {
         for (std::size_t m = 0; m < matrices_.size(); m += kTogether) {
             const bool last = m + kTogether == matrices_.size();
-            const T *rows[kTogether], *next[kTogether];
-            for (std::size_t r = 0; r < kTogether; ++r) {
-                rows[r] = matrices_[m + r] + place;
-                next[r] = last ? matrices_[r] + later : matrices_[m + kTogether + r] + place;
-            }
-            add_scaled_rows(acc, rows, next, weights_.data() + m, length);
+            Row<T> rows[kTogether];
+            for (std::size_t r = 0; r < kTogether; ++r)
+                rows[r] = {matrices_[m + r] + place,
+                           last ? matrices_[r] + later : matrices_[m + kTogether + r] + place};
+            add_scaled_rows(acc, rows, weights_.data() + m, length);
         }
     }
 
@@ -144,7 +147,7 @@ inline void add_row(const double* row, std::size_t i, std::size_t start, std::si
     for (std::size_t c = 0; c < n_columns; ++c) {
         const double* v = V + c * n;
         double* product = out + c * n;
-        product[i] += dot_and_add_row(row, row, v + start, v[i], product + start, below);
+        product[i] += dot_and_add_row(Row<double>{row, row}, v + start, v[i], product + start, below);
         if (at_diagonal) product[i] += row[below] * v[i];
     }
 }

@@ -163,7 +163,7 @@ public:
           up_((n_ + kBlock - 1) / kBlock), best_(up_.size()), down_(up_.size()) {
         for (std::size_t t = 0; t < n_; ++t) {
             diagonal_[t] = static_cast<double>(K_[t * n_ + t]) + p_.d[t];
-            mark(t);
+            update_slopes(t);
         }
         scale_ = {1.0, 1.0 / largest};
     }
@@ -204,8 +204,8 @@ public:
     }
 
 private:
-    // Each group has its own row of marks, so that the scores of one group need no look at the labels.
-    void mark(std::size_t t) {
+    // Of coordinate t, whose value has changed.
+    void update_slopes(std::size_t t) {
         const std::size_t place = static_cast<std::size_t>(p_.group[t]) * n_ + t;
         const double kink = p_.kink[t];
         rise_[place] = v_[t] < p_.hi[t] ? (v_[t] < 0.0 ? kink : -kink) : kCannotMove;
@@ -253,8 +253,8 @@ private:
         delta = std::min(delta, std::min(room_i, room_j));
         v_[i] = fills_i ? end_i : v_[i] + delta;  // bounds are met exactly, not up to rounding
         v_[j] = empties_j ? end_j : v_[j] - delta;
-        mark(i);
-        mark(j);
+        update_slopes(i);
+        update_slopes(j);
         update_and_score_rows(K_ + i * n_, K_ + j * n_, delta, rise_.data(), gradient_, up_.data(), n_);
         scored_ = true;  // for the first group
         if (p_.d[i] == 0.0 && p_.d[j] == 0.0) return;
@@ -271,25 +271,29 @@ private:
     double* v_;
     double* gradient_;
     std::size_t n_;
-    std::vector<double> rise_, fall_, diagonal_;
-    std::vector<float> gain_;
+    // Slopes of the kink on the way up and on the way down, kCannotMove at a bound: rise - gradient and fall + gradient
+    // are how steeply the objective falls. One row of n per group, so that scores of a group need no look at the labels.
+    std::vector<double> rise_, fall_;
+    std::vector<double> diagonal_;  // of K + diag(d)
+    std::vector<float> gain_;       // of every partner of the coordinate that moves up
+    // Maxima over blocks of kBlock coordinates: of the ways up, of the gains, and of the ways down.
     std::vector<double> up_;
     std::vector<float> best_;
     std::vector<double> down_;
     Scale scale_{1.0, 1.0};
-    bool scored_ = false;  // whether up_ holds the scores of the first group at this gradient
+    bool scored_ = false;  // whether up_ holds the ways up of the first group at this gradient
 };
 
 }  // namespace
 
 template <class T>
-SmoReport smo(const T* K, const SmoProblem& problem, double tolerance, std::int64_t max_iterations, bool known,
-              double* v, double* gradient) {
+SmoReport smo(const T* K, const SmoProblem& problem, double tolerance, std::int64_t max_iterations,
+              bool gradient_is_known, double* v, double* gradient) {
     if (problem.n == 0) return {0, 0.0};
     constexpr int kRefreshes = 5;
     const double largest = largest_diagonal(K, problem);
     SmoReport report{0, 0.0};
-    if (!known) refresh(K, problem, v, gradient);
+    if (!gradient_is_known) refresh(K, problem, v, gradient);
     Smo<T> descent(K, problem, largest, v, gradient);
     for (int round = 0; round < kRefreshes; ++round) {
         const std::int64_t before = report.iterations;

@@ -28,10 +28,10 @@ struct SmoReport {
     double violation;  // largest optimality violation left: max over groups of (steepest up - steepest down)
 };
 
-// v is read as a feasible start and overwritten; gradient receives (K + diag(d)) v - s, and with `known` holds that of
-// the start already.
+// v is read as a feasible start and overwritten; gradient receives (K + diag(d)) v - s, and holds that of the start
+// already if gradient_is_known.
 template <class T>
-SmoReport smo(const T* K, const SmoProblem& problem, double tolerance, std::int64_t max_iterations, bool known,
-              double* v, double* gradient);
+SmoReport smo(const T* K, const SmoProblem& problem, double tolerance, std::int64_t max_iterations,
+              bool gradient_is_known, double* v, double* gradient);
 
 }  // namespace kernelweave

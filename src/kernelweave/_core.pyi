@@ -75,7 +75,7 @@ def smo(
     gradient: NDArray[Any],
     tolerance: float,
     max_iterations: int,
-    known: bool = False,
+    gradient_is_known: bool = False,
 ) -> tuple[int, float]: ...
 def smo_plus(
     K: NDArray[Any],
@@ -90,13 +90,16 @@ def smo_plus(
 ) -> tuple[int, float]: ...
 def ascend(
     K: NDArray[Any],
+    G: NDArray[Any],
+    share: NDArray[Any],
+    least_curvature: NDArray[Any],
     y: NDArray[Any],
     weight: NDArray[Any],
     scale: float,
     q: float,
     order: NDArray[Any],
     A: NDArray[Any],
-    G: NDArray[Any],
+    H: NDArray[Any],
     s: NDArray[Any],
 ) -> int: ...
 def online_steps(
@@ -148,7 +151,6 @@ def add_weighted_values(
     gamma: NDArray[Any],
     offset: NDArray[Any],
     weights: NDArray[Any],
-    shifted: bool,
     out: NDArray[Any],
     n_threads: int = 1,
 ) -> None: ...
@@ -160,7 +162,6 @@ def add_weighted_gram(
     gamma: NDArray[Any],
     offset: NDArray[Any],
     weights: NDArray[Any],
-    shifted: bool,
     out: NDArray[Any],
     n_threads: int = 1,
 ) -> None: ...
@@ -199,4 +200,17 @@ def pair_energies(
     offset: NDArray[Any],
     out: NDArray[Any],
     n_threads: int = 1,
+) -> None: ...
+def subsequence_values(
+    left: NDArray[Any],
+    left_start: NDArray[Any],
+    right: NDArray[Any],
+    right_start: NDArray[Any],
+    length: int,
+    decay: float,
+    symmetric: bool,
+    out: NDArray[Any],
+) -> None: ...
+def subsequence_diagonal(
+    letters: NDArray[Any], start: NDArray[Any], length: int, decay: float, out: NDArray[Any]
 ) -> None: ...

@@ -30,5 +30,9 @@ class IndefiniteKernelError(ValueError):
         return type(self), (self.index, self.energy, self.name)
 
 
+class DegenerateSamplesError(ValueError):
+    """Samples that a learner cannot learn from, as where a class is missing; others, or more, might do."""
+
+
 class InfeasibleError(ValueError):
     """Constraints that contradict each other, shown by a combination of them."""

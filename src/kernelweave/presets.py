@@ -216,14 +216,17 @@ def iokl(bank: Any = None, *, theta: float | None = 1.2, **params: Any) -> SemiS
     return SemiSupervisedMKLClassifier(bank, theta=theta, **params)
 
 
-def obscure(bank: Any = None, *, p: float = 1.1, C: float = 1.0, **params: Any) -> ObscureClassifier:
+def obscure(bank: Any = None, *, p: float = 1.5, C: float = 1.0, **params: Any) -> ObscureClassifier:
     """OBSCURE [Orabona10]: multiclass p-norm MKL by its online and batch stages.
+
+    Epochs are added until the relative gap is 0.1; at large C, where they do not suffice, it warns with the gap.
+
 
     >>> from kernelweave import presets
     >>> presets.obscure(p=1.25).solver.eta
     2.0
     """
-    return ObscureClassifier(bank, p=p, C=C, **{"solver": OnlineBatch(), **params})
+    return ObscureClassifier(bank, p=p, C=C, **{"solver": OnlineBatch(tol=0.1), **params})
 
 
 def alignf(bank: Any = None, *, C: float = 1.0, **params: Any) -> AlignedMKLClassifier:

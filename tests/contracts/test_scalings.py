@@ -127,14 +127,6 @@ def test_rows_against_some_training_samples_are_those_columns(scaling):
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
-def test_whole_rows_are_looked_at_exactly_when_their_means_are_needed(scaling):
-    fitted, columns, other = scaling.fit(K), np.array([4, 1, 9]), ROWS.copy()
-    other[:, 0] += 1.0
-    moved = np.abs((fitted.rows(other, DIAGONAL) - fitted.rows(ROWS, DIAGONAL))[:, columns]).max() > 1e-6
-    assert moved == fitted.needs_means
-
-
-@pytest.mark.parametrize("scaling", SCALINGS)
 def test_a_scaling_survives_clone_and_pickle(scaling):
     assert clone(scaling) == scaling
     assert type(scaling)(**scaling.get_params(deep=False)) == scaling

@@ -40,11 +40,12 @@ def test_rows_longer_than_an_accumulator_are_combined_whole(rng):
 @pytest.mark.parametrize("n", [1, 2, 9, 65])
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_products_weigh_the_coefficients_for_every_kernel(rng, n, dtype, n_threads):
-    packed, local, V = stack(rng, 3, n, dtype), rng.random((3, n)), rng.normal(size=(n, 2))
+    packed, local, V = stack(rng, 3, n, dtype), rng.random((3, n)), rng.normal(size=(2, n))
     local[:, ::3] = 0.0
-    out = np.full((3, n, 2), np.nan)
+    out = np.full((3, 2, n), np.nan)
     _core.column_weighted_matvecs(packed, V, local, out, n_threads)
-    np.testing.assert_allclose(out, loops.column_weighted_matvecs(packed, V, local), rtol=1e-10, atol=1e-10)
+    expected = loops.column_weighted_matvecs(packed, V.T, local).transpose(0, 2, 1)
+    np.testing.assert_allclose(out, expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_combining_refuses_shapes_that_do_not_fit(eta, local, out):
 
 @pytest.mark.parametrize(
     ("V", "local", "out"),
-    [((5, 1), (3, 4), (3, 4, 1)), ((4, 1), (2, 4), (3, 4, 1)), ((4, 1), (3, 4), (3, 4, 2))],
+    [((1, 5), (3, 4), (3, 1, 4)), ((1, 4), (2, 4), (3, 1, 4)), ((1, 4), (3, 4), (3, 2, 4))],
 )
 def test_products_refuse_shapes_that_do_not_fit(V, local, out):
     with pytest.raises(ValueError, match=r"column_weighted_matvecs|local"):

@@ -82,9 +82,9 @@ def test_the_product_with_a_sum_is_the_sum_of_the_products_and_so_is_its_size(rn
     product, sizes, alone = np.empty((3, 2, n))
     _core.matvec_and_size(packed, eta, V, product, sizes, 3)
     for grams, vectors, found in ((packed, V, product), (np.abs(packed), np.abs(V), sizes)):
-        products = np.empty((n_kernels, n, 2))
-        _core.matvecs(grams, np.ascontiguousarray(vectors.T), products)
-        expected = np.tensordot(eta, products, axes=1).T
+        products = np.empty((n_kernels, 2, n))
+        _core.matvecs(grams, vectors, products)
+        expected = np.tensordot(eta, products, axes=1)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-11 * np.abs(products).max())
     _core.matvec_and_size(packed, eta, V, alone, np.empty((2, n)), 1)
     np.testing.assert_array_equal(product, alone)  # threads do not change the digits
@@ -94,11 +94,12 @@ def test_the_product_with_a_sum_is_the_sum_of_the_products_and_so_is_its_size(rn
 @pytest.mark.parametrize("n", [1, 9, 65])
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_only_the_entries_asked_for_are_computed(rng, n, share, dtype):
-    packed, needed = packed_by_core(random_grams(rng, 3, n), dtype), (rng.random((n, 2)) < share)
-    V = np.where(rng.random((n, 2)) < 0.7, rng.normal(size=(n, 2)), 0.0) * needed
-    found = np.full((3, n, 2), np.nan)
+    packed, needed = packed_by_core(random_grams(rng, 3, n), dtype), (rng.random((2, n)) < share)
+    V = np.where(rng.random((2, n)) < 0.7, rng.normal(size=(2, n)), 0.0) * needed
+    found = np.full((3, 2, n), np.nan)
     _core.matvecs(packed, V, found, 2, needed.astype(np.uint8))
-    np.testing.assert_allclose(found, loops.matvecs(packed, V, needed), rtol=1e-10, atol=1e-9 * n)
+    expected = loops.matvecs(packed, V.T, needed.T).transpose(0, 2, 1)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9 * n)
     assert not found[:, ~needed].any()
 
 
@@ -118,23 +119,23 @@ def test_passes_agree_with_their_twins(rng, n, n_threads, dtype):
     matrices = random_grams(rng, 4, n)
     packed = packed_by_core(matrices, dtype)
     eta = np.array([0.5, 0.0, 1.25, 0.25])
-    V = rng.normal(size=(n, 3))
-    V[rng.random(n) < 0.3] = 0.0  # rows that are not support vectors
+    V = rng.normal(size=(3, n))
+    V[:, rng.random(n) < 0.3] = 0.0  # samples that are not support vectors
     K = np.empty((n, n), dtype=dtype)
     _core.combine(packed, eta, K, n_threads)
-    products, energies = np.empty((4, n, 3)), np.empty(4)
+    products, energies = np.empty((4, 3, n)), np.empty(4)
     _core.matvecs(packed, V, products, n_threads)
     _core.energies(packed, V, energies, n_threads)
     tight = dict(rtol=1e-10, atol=1e-9 * n)
     loose = dict(rtol=1e-6, atol=1e-5 * n) if dtype == np.float32 else tight
     np.testing.assert_allclose(K, loops.combine(packed, eta), **loose)
     np.testing.assert_array_equal(K, K.T)
-    np.testing.assert_allclose(products, loops.matvecs(packed, V), **tight)
-    np.testing.assert_allclose(energies, loops.energies(packed, V), **tight)
+    np.testing.assert_allclose(products.transpose(0, 2, 1), loops.matvecs(packed, V.T), **tight)
+    np.testing.assert_allclose(energies, loops.energies(packed, V.T), **tight)
     if dtype == np.float32:
         product, sizes = np.empty((2, 3, n))
-        _core.matvec_and_size(packed, eta, np.ascontiguousarray(V.T), product, sizes, n_threads)
-        for found, expected in zip((product, sizes), loops.matvec_and_size(packed, eta, V.T), strict=True):
+        _core.matvec_and_size(packed, eta, V, product, sizes, n_threads)
+        for found, expected in zip((product, sizes), loops.matvec_and_size(packed, eta, V), strict=True):
             np.testing.assert_allclose(found, expected, **tight)
 
 
@@ -174,15 +175,15 @@ def test_combining_many_kernels_rounds_like_single_additions(rng):
         ),
         (lambda: _core.combine(np.ones((2, 3)), np.ones(3), np.empty((2, 2))), "one weight per kernel"),
         (lambda: _core.combine(np.ones((2, 4)), np.ones(2), np.empty((2, 2))), "n\\(n\\+1\\)/2"),
-        (lambda: _core.matvecs(np.ones((2, 3)), np.ones((2, 1)), np.empty((2, 2, 2))), "shape"),
+        (lambda: _core.matvecs(np.ones((2, 3)), np.ones((1, 2)), np.empty((2, 2, 2))), "shape"),
         (
             lambda: _core.matvecs(
-                np.ones((2, 3)), np.ones((2, 1)), np.empty((2, 2, 1)), 1, np.ones((1, 2), dtype=np.uint8)
+                np.ones((2, 3)), np.ones((1, 2)), np.empty((2, 1, 2)), 1, np.ones((2, 1), dtype=np.uint8)
             ),
             "needed must have the shape of V",
         ),
-        (lambda: _core.energies(np.ones((2, 3)), np.ones((3, 1)), np.empty(2)), "n\\(n\\+1\\)/2"),
-        (lambda: _core.energies(np.ones((2, 3)), np.ones((2, 1)), np.empty(3)), "one entry per kernel"),
+        (lambda: _core.energies(np.ones((2, 3)), np.ones((1, 3)), np.empty(2)), "n\\(n\\+1\\)/2"),
+        (lambda: _core.energies(np.ones((2, 3)), np.ones((1, 2)), np.empty(3)), "one entry per kernel"),
     ],
 )
 def test_wrong_shapes_are_refused(call, message):

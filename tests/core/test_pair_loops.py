@@ -31,6 +31,11 @@ def rows(rng, n, argument, dtype, width=5):
     return np.ascontiguousarray(np.abs(X) if argument == INNER else X, dtype=dtype)
 
 
+def coefficients(rng, shape, dtype):
+    """Return coefficients in double precision that lose nothing when rows of this type meet them."""
+    return rng.normal(size=shape).astype(dtype).astype(float)
+
+
 def rounding(dtype):
     """Of a few dozen operations, as a share of the numbers that are added."""
     return 24 * np.finfo(dtype).eps
@@ -56,28 +61,26 @@ def test_values_are_those_of_the_formulas(rng, n, m, argument, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("argument", [DISTANCE, INNER])
-@pytest.mark.parametrize("shifted", [False, True])
 @pytest.mark.parametrize(("n", "m"), PAIRED)
-def test_weighted_values_are_added_to_what_is_there(rng, n, m, shifted, argument, dtype):
+def test_weighted_values_are_added_to_what_is_there(rng, n, m, argument, dtype):
     X, Z = rows(rng, n, argument, dtype), rows(rng, m, argument, dtype)
     before = rng.normal(size=(n, m)).astype(dtype)
     out = before.copy()
-    _core.add_weighted_values(X, Z, *kernels(argument), WEIGHTS, shifted, out)
-    expected = pairs.weighted_values(X, Z, *kernels(argument), weights=WEIGHTS, shifted=shifted)
+    _core.add_weighted_values(X, Z, *kernels(argument), WEIGHTS, out)
+    expected = pairs.weighted_values(X, Z, *kernels(argument), weights=WEIGHTS)
     near(out, before + expected, dtype, per_kernel=False)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("argument", [DISTANCE, INNER])
-@pytest.mark.parametrize("shifted", [False, True])
 @pytest.mark.parametrize("n", SIZES)
-def test_the_lower_triangle_of_a_weighted_gram_is_that_of_the_values(rng, n, shifted, argument, dtype):
+def test_the_lower_triangle_of_a_weighted_gram_is_that_of_the_values(rng, n, argument, dtype):
     X, before = rows(rng, n, argument, dtype), rng.normal(size=(n, n)).astype(dtype)
     triangle, square = before.copy(), before.copy()
-    _core.add_weighted_gram(X, *kernels(argument), WEIGHTS, shifted, triangle)
-    _core.add_weighted_values(X, X, *kernels(argument), WEIGHTS, shifted, square)
+    _core.add_weighted_gram(X, *kernels(argument), WEIGHTS, triangle)
+    _core.add_weighted_values(X, X, *kernels(argument), WEIGHTS, square)
     np.testing.assert_array_equal(np.tril(triangle), np.tril(square))
-    expected = before + pairs.weighted_values(X, X, *kernels(argument), weights=WEIGHTS, shifted=shifted)
+    expected = before + pairs.weighted_values(X, X, *kernels(argument), weights=WEIGHTS)
     near(np.tril(triangle), np.tril(expected), dtype, per_kernel=False)
 
 
@@ -87,7 +90,7 @@ def test_the_lower_triangle_of_a_weighted_gram_is_that_of_the_values(rng, n, shi
 def test_products_are_added_to_what_is_there(rng, n, m, argument, dtype):
     X, Z = rows(rng, n, argument, dtype), rows(rng, m, argument, dtype)
     columns = 1 + n % 3
-    coef = rng.normal(size=(columns, m)).astype(dtype)
+    coef = coefficients(rng, (columns, m), dtype)
     out = np.ones((len(SHAPE), columns, n))
     _core.add_products(X, Z, coef, *kernels(argument), out)
     expected = 1.0 + pairs.products(X, Z, coef, *kernels(argument))
@@ -101,7 +104,7 @@ def test_products_are_added_to_what_is_there(rng, n, m, argument, dtype):
 def test_weighted_products_are_the_weighted_sum_of_the_products(rng, n, m, argument, dtype):
     X, Z = rows(rng, n, argument, dtype), rows(rng, m, argument, dtype)
     columns = 1 + n % 3
-    coef = rng.normal(size=(columns, m)).astype(dtype)
+    coef = coefficients(rng, (columns, m), dtype)
     out = np.ones((columns, n))
     _core.add_weighted_products(X, Z, coef, *kernels(argument), WEIGHTS, out)
     expected = 1.0 + pairs.weighted_products(X, Z, coef, *kernels(argument), weights=WEIGHTS)
@@ -113,7 +116,7 @@ def test_weighted_products_are_the_weighted_sum_of_the_products(rng, n, m, argum
 @pytest.mark.parametrize("argument", [DISTANCE, INNER])
 @pytest.mark.parametrize("n", SIZES)
 def test_energies_count_every_pair_once(rng, n, argument, dtype):
-    X, coef = rows(rng, n, argument, dtype), rng.normal(size=(1 + n % 3, n)).astype(dtype)
+    X, coef = rows(rng, n, argument, dtype), coefficients(rng, (1 + n % 3, n), dtype)
     out = np.full(len(SHAPE), np.nan)
     _core.pair_energies(X, coef, *kernels(argument), out)
     size = 0.5 * np.sum(pairs.sizes(X, X, coef, *kernels(argument)) * np.abs(coef), axis=(1, 2))
@@ -145,14 +148,14 @@ def passes(rng, n, m, argument, dtype):
     """All six passes as functions of the number of threads, with arrays to write to."""
     X, Z = rows(rng, n, argument, dtype), rows(rng, m, argument, dtype)
     K = kernels(argument)
-    coef, own = rng.normal(size=(2, m)).astype(dtype), rng.normal(size=(2, n)).astype(dtype)
+    coef, own = coefficients(rng, (2, m), dtype), coefficients(rng, (2, n), dtype)
     return {
         "values": (partial(_core.kernel_values, X, Z, *K), np.zeros((7, n, m), dtype)),
         "weighted values": (
-            partial(_core.add_weighted_values, X, Z, *K, WEIGHTS, False),
+            partial(_core.add_weighted_values, X, Z, *K, WEIGHTS),
             np.zeros((n, m), dtype),
         ),
-        "weighted gram": (partial(_core.add_weighted_gram, X, *K, WEIGHTS, False), np.zeros((n, n), dtype)),
+        "weighted gram": (partial(_core.add_weighted_gram, X, *K, WEIGHTS), np.zeros((n, n), dtype)),
         "products": (partial(_core.add_products, X, Z, coef, *K), np.zeros((7, 2, n))),
         "weighted products": (
             partial(_core.add_weighted_products, X, Z, coef, *K, WEIGHTS),
@@ -182,7 +185,7 @@ def test_wide_kernels_keep_their_digits_where_coefficients_sum_to_zero(rng, gamm
     """k - 1 is at or below the last digit of k: what is left of sums of k is all in k - 1."""
     X, Z = rows(rng, 40, DISTANCE, dtype), rows(rng, 600, DISTANCE, dtype)
     wide = DISTANCE, SHAPE[:4], DEGREE[:4], np.array([gamma, gamma**2, gamma, gamma**2]), OFFSET[:4]
-    coef = rng.integers(-8, 9, size=(2, 600)).astype(dtype)
+    coef = rng.integers(-8, 9, size=(2, 600)).astype(float)
     coef[:, 0] -= coef.sum(axis=1)  # whole numbers: they sum to zero in every digit
     digits = 1e-5 if dtype == np.float32 else 1e-13
     found = np.zeros((4, 2, 40))
@@ -195,13 +198,23 @@ def test_wide_kernels_keep_their_digits_where_coefficients_sum_to_zero(rng, gamm
     assert (energies > 0.0).all()
     for a in range(4):  # one by one: their sizes differ
         one = (DISTANCE, *(part[[a]] for part in wide[1:]))
-        sums, values = np.zeros((2, 40)), np.zeros((40, 600), dtype=dtype)
+        sums = np.zeros((2, 40))
         _core.add_weighted_products(X, Z, coef, *one, np.array([3.0]), sums)
         expected = pairs.weighted_products(X, Z, coef, *one, weights=np.array([3.0])).astype(float)
         np.testing.assert_allclose(sums, expected, atol=digits * np.abs(expected).max())
-        _core.add_weighted_values(X, Z, *one, np.array([3.0]), True, values)
-        expected = 3.0 * pairs.rises(X, Z, *one)[0]
-        np.testing.assert_allclose(values, expected.astype(float), rtol=digits)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_ones_of_radial_functions_count_as_often_as_coefficients_say_before_they_are_rounded(rng, dtype):
+    X, coef, weights = rows(rng, 9, DISTANCE, dtype), rng.normal(size=(2, 9)), np.array([1.0, 2.0, 3.0, 4.0])
+    flat = DISTANCE, SHAPE[:4], DEGREE[:4], np.full(4, 1e-30), OFFSET[:4]  # one everywhere
+    sums, found, total, energies = coef.sum(axis=1), np.zeros((4, 2, 9)), np.zeros((2, 9)), np.empty(4)
+    _core.add_products(X, X, coef, *flat, found)
+    _core.add_weighted_products(X, X, coef, *flat, weights, total)
+    _core.pair_energies(X, coef, *flat, energies)
+    np.testing.assert_allclose(found, np.broadcast_to(sums[:, None], (4, 2, 9)), rtol=1e-12)
+    np.testing.assert_allclose(total, np.broadcast_to(10.0 * sums[:, None], (2, 9)), rtol=1e-12)
+    np.testing.assert_allclose(energies, 0.5 * float(sums @ sums), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -210,13 +223,16 @@ def test_the_exponential_is_right_to_the_last_digits_from_nothing_to_far_out(dty
     u = np.concatenate([[0.0], np.logspace(-30, 0, 200), np.linspace(1.0, lowest, 500)])
     Z = np.sqrt(u).astype(dtype)[:, None]
     one = DISTANCE, np.array([0]), np.array([1]), np.array([1.0]), np.array([0.0])
-    value, rise = np.empty((1, 1, u.size), dtype), np.zeros((1, u.size), dtype)
+    value, rise = np.empty((1, 1, u.size), dtype), np.zeros((1, u.size, 1))
     zero = np.zeros((1, 1), dtype)
     _core.kernel_values(zero, Z, *one, value)
-    _core.add_weighted_values(zero, Z, *one, np.array([1.0]), True, rise)
+    # Against the first row, which is zero too: there k is 1, and only k - 1 is left of the difference.
+    differences = np.eye(u.size)
+    differences[:, 0] -= 1.0
+    _core.add_products(zero, Z, differences, *one, rise)
     exact = pairs.rises(zero, Z, *one)[0]
     eps = np.finfo(dtype).eps
-    np.testing.assert_allclose(rise, exact.astype(float), rtol=3 * eps)
+    np.testing.assert_allclose(rise[0, :, 0], exact[0].astype(float), rtol=3 * eps)
     np.testing.assert_allclose(value[0], (1.0 + exact).astype(float), atol=eps)
     far = np.array([[lowest * 1.02], [1e4], [np.finfo(dtype).max / 4]]).astype(dtype) ** dtype(0.5)
     beyond = np.empty((1, 1, 3), dtype)
@@ -228,14 +244,14 @@ def test_the_exponential_is_right_to_the_last_digits_from_nothing_to_far_out(dty
 @pytest.mark.parametrize(("n", "m", "width"), [(0, 5, 2), (5, 0, 2), (0, 0, 0), (5, 6, 0)])
 def test_nothing_is_added_where_there_are_no_rows_and_no_columns_make_no_distance(rng, n, m, width, dtype):
     X, Z = np.ones((n, width), dtype), np.ones((m, width), dtype)
-    coef, own = rng.normal(size=(2, m)).astype(dtype), rng.normal(size=(2, n)).astype(dtype)
+    coef, own = coefficients(rng, (2, m), dtype), coefficients(rng, (2, n), dtype)
     for argument in (DISTANCE, INNER):
         K = kernels(argument)
         values, weighted, gram = np.empty((7, n, m), dtype), np.ones((n, m), dtype), np.ones((n, n), dtype)
         products, sums, energies = np.ones((7, 2, n)), np.ones((2, n)), np.ones(7)
         _core.kernel_values(X, Z, *K, values)
-        _core.add_weighted_values(X, Z, *K, WEIGHTS, False, weighted)
-        _core.add_weighted_gram(X, *K, WEIGHTS, False, gram)
+        _core.add_weighted_values(X, Z, *K, WEIGHTS, weighted)
+        _core.add_weighted_gram(X, *K, WEIGHTS, gram)
         _core.add_products(X, Z, coef, *K, products)
         _core.add_weighted_products(X, Z, coef, *K, WEIGHTS, sums)
         _core.pair_energies(X, own, *K, energies)
@@ -256,8 +272,8 @@ def test_no_kernels_and_no_coefficients_leave_everything_as_it_is(rng):
     X, none = rows(rng, 9, DISTANCE, np.float64), kernels(DISTANCE, slice(0, 0))
     weighted, gram, sums = np.ones((9, 9)), np.ones((9, 9)), np.ones((1, 9))
     _core.kernel_values(X, X, *none, np.empty((0, 9, 9)))
-    _core.add_weighted_values(X, X, *none, WEIGHTS[:0], False, weighted)
-    _core.add_weighted_gram(X, *none, WEIGHTS[:0], False, gram)
+    _core.add_weighted_values(X, X, *none, WEIGHTS[:0], weighted)
+    _core.add_weighted_gram(X, *none, WEIGHTS[:0], gram)
     _core.add_products(X, X, np.ones((1, 9)), *none, np.empty((0, 1, 9)))
     _core.add_weighted_products(X, X, np.ones((1, 9)), *none, WEIGHTS[:0], sums)
     _core.pair_energies(X, np.ones((1, 9)), *none, np.empty(0))
@@ -292,17 +308,17 @@ REFUSED = [
         "one entry per",
     ),
     (
-        lambda: _core.add_weighted_values(TWO, np.ones((3, 5)), *K, WEIGHTS, False, np.empty((2, 3))),
+        lambda: _core.add_weighted_values(TWO, np.ones((3, 5)), *K, WEIGHTS, np.empty((2, 3))),
         "same columns",
     ),
-    (lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS[:6], False, np.empty((2, 3))), "one weight"),
+    (lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS[:6], np.empty((2, 3))), "one weight"),
     (
-        lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS, False, np.empty((3, 2))),
+        lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS, np.empty((3, 2))),
         "out must have shape",
     ),
-    (lambda: _core.add_weighted_gram(TWO, *K, WEIGHTS[:6], False, np.empty((2, 2))), "one weight"),
-    (lambda: _core.add_weighted_gram(TWO, *K, WEIGHTS, False, np.empty((2, 3))), "one row and one column"),
-    (lambda: _core.add_weighted_gram(TWO, *K, WEIGHTS, False, np.empty((3, 2))), "one row and one column"),
+    (lambda: _core.add_weighted_gram(TWO, *K, WEIGHTS[:6], np.empty((2, 2))), "one weight"),
+    (lambda: _core.add_weighted_gram(TWO, *K, WEIGHTS, np.empty((2, 3))), "one row and one column"),
+    (lambda: _core.add_weighted_gram(TWO, *K, WEIGHTS, np.empty((3, 2))), "one row and one column"),
     (
         lambda: _core.add_products(TWO, np.ones((3, 5)), np.ones((1, 3)), *K, np.empty((7, 1, 2))),
         "same columns",
@@ -352,13 +368,13 @@ SINGLE = np.ones((3, 4), np.float32)
         lambda: _core.kernel_values(np.ones((4, 2)).T, THREE, *K, np.empty((7, 2, 3))),
         lambda: _core.kernel_values(TWO, THREE, 0, SHAPE.astype(np.int32), *K[2:], np.empty((7, 2, 3))),
         lambda: _core.kernel_values(TWO, THREE, *K, np.empty((7, 3, 2)).transpose(0, 2, 1)),
-        lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS, False, np.empty((2, 3), np.float32)),
-        lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS.astype("f4"), False, np.empty((2, 3))),
-        lambda: _core.add_weighted_gram(SINGLE, *K, WEIGHTS, False, np.empty((3, 3))),
+        lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS, np.empty((2, 3), np.float32)),
+        lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS.astype("f4"), np.empty((2, 3))),
+        lambda: _core.add_weighted_gram(SINGLE, *K, WEIGHTS, np.empty((3, 3))),
         lambda: _core.add_products(TWO, THREE, np.ones((1, 3), np.float32), *K, np.empty((7, 1, 2))),
-        lambda: _core.add_products(SINGLE, SINGLE, np.ones((1, 3), "f4"), *K, np.empty((7, 1, 3), "f4")),
+        lambda: _core.add_products(SINGLE, SINGLE, np.ones((1, 3)), *K, np.empty((7, 1, 3), "f4")),
         lambda: _core.add_weighted_products(TWO, SINGLE, np.ones((1, 3)), *K, WEIGHTS, np.empty((1, 2))),
-        lambda: _core.pair_energies(SINGLE, np.ones((1, 3)), *K, np.empty(7)),
+        lambda: _core.pair_energies(SINGLE, np.ones((1, 3), "f4"), *K, np.empty(7)),
         lambda: _core.pair_energies(TWO, np.ones((1, 2)), *K, np.empty(7, np.float32)),
     ],
 )

@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from kernelweave.estimators.grid_search import ParameterGrid, parameter_axis, simplest_of_the_best
+from kernelweave.estimators.grid_search import (
+    ParameterGrid,
+    SplittableSamples,
+    parameter_axis,
+    simplest_of_the_best,
+)
 from kernelweave.geometry import BoxSimplex, Geometry, LpBall, Simplex
 from kernelweave.learners import Hinge
 
@@ -68,3 +73,11 @@ def test_the_highest_score_wins_and_of_equal_ones_the_simplest():
     assert simplest_of_the_best(values, scores) == (0, 0)
     with pytest.raises(ValueError, match="No candidate has a score"):
         simplest_of_the_best(values, np.full((2, 2), np.nan))
+
+
+def test_some_of_the_samples_have_a_few_of_every_class():
+    y = np.repeat([0, 1, 2], [5000, 30, 7])
+    some, _ = SplittableSamples(np.arange(y.size)[:, None], y, None).at_most(300)
+    assert np.bincount(some.y)[1:].tolist() == [20, 7]
+    assert 290 <= np.bincount(some.y)[0] <= 300
+    assert np.array_equal(y[some.X[:, 0]], some.y)

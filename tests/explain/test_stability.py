@@ -8,10 +8,13 @@ from kernelweave import (
     LocalizedMKLClassifier,
     LPBetaClassifier,
     MKLClassifier,
+    MKLClassifierCV,
     MKLRegressor,
     OneClassMKL,
 )
+from kernelweave.bank.features import Landmarks
 from kernelweave.explain import weight_stability
+from kernelweave.geometry import BoxSimplex
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners import Hinge
 
@@ -87,3 +90,18 @@ def test_mistakes_are_one_sentence():
             weight_stability(other, X, y)
     with pytest.raises(ValueError, match="n_resamples"):
         weight_stability(MKLClassifier(KERNELS), X, y, n_resamples=1)
+    with pytest.raises(TypeError, match=r"MKLRegressor learns on Landmarks.*set features=None"):
+        weight_stability(MKLRegressor(KERNELS, features=Landmarks(5)), X, y)
+    with pytest.raises(TypeError, match=r"MKLClassifierCV.*cannot be refitted on resamples"):
+        weight_stability(MKLClassifierCV(KERNELS), X, y)
+
+
+def test_a_fitted_search_is_resampled_with_the_parameters_that_it_chose():
+    X, y = simulated(60, 3)
+    search = MKLClassifierCV(KERNELS, learner_values=[0.02], geometry_values=[0.5], cv=2).fit(X, y)
+    chosen = MKLClassifier(KERNELS, learner=Hinge(C=0.02), geometry=BoxSimplex(theta=0.5))
+    found, expected = (
+        weight_stability(model, X, y, n_resamples=3, random_state=0) for model in (search, chosen)
+    )
+    np.testing.assert_array_equal(found.resampled, expected.resampled)
+    assert found.resampled.max() <= 0.5 + 1e-9

@@ -120,7 +120,8 @@ def test_kernels_too_small_for_float32_are_solved_in_float64(rounded):
 
 
 def test_what_float32_found_is_kept_when_float64_does_not_fit(rounded):
-    limit, policy = unpacked_bytes(N, 7, 4), StoragePolicy(centre=True, tol=1e-3)
+    n_columns = sum(source.n_columns for source in BANK.fit(X).sources())
+    limit, policy = unpacked_bytes(N, 7, 4) + 8 * N * n_columns, StoragePolicy(centre=True, tol=1e-3)
     assert build_gram_stack(BANK.fit(X), replace(policy, memory_limit=limit)).is_rounded
     with pytest.raises(MemoryError):
         build_gram_stack(BANK.fit(X), replace(policy, memory_limit=limit, dtype="float64"))

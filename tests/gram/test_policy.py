@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from kernelweave import KernelBank
+from kernelweave import KernelBank, MKLClassifier
 from kernelweave.bank import PrecomputedBank
 from kernelweave.gram import (
     DenseGrams,
     PackedGrams,
+    SolverSize,
     StoragePolicy,
     StreamedGrams,
     build_gram_stack,
@@ -24,6 +25,7 @@ from kernelweave.gram.memory import (
 )
 from kernelweave.gram.source import matrix_sources
 from kernelweave.kernels import ChiSquared, Gaussian, Linear, Polynomial
+from kernelweave.learners import Fisher
 from kernelweave.solvers.warm_start import subsample_size
 
 N, M = 30, 5
@@ -188,7 +190,7 @@ def test_kernels_that_take_long_to_compute_are_stored_if_they_fit(rng):
 
 def test_where_not_even_the_combined_matrix_fits_a_solver_without_it_has_to_do():
     n, kernels = 10_000, fitted(10_000)
-    combined, streamed = unpacked_bytes(n, 3, 4), streamed_bytes(n, 3, 4)
+    combined, streamed = unpacked_bytes(n, 3, 4) + 8 * 4 * n, streamed_bytes(n, 3, 4)
     assert streamed < combined / 2
     late = replace(ROUGH, streams_from=1_000_000)  # it does not pay by itself
     stack = build_gram_stack(kernels, replace(late, memory_limit=combined))
@@ -330,3 +332,32 @@ def test_streaming_takes_little_more_than_the_table_however_many_samples():
         table = 8 * n * 20
         assert streamed_bytes(n, 20, 20) <= 200e6 + 40 * table
         assert streamed_bytes(n, 20, 20) - streamed_bytes(n, 20, 0) == table
+
+
+def test_a_learner_with_a_factor_and_problems_side_by_side_need_more():
+    n, one = 3000, unpacked_bytes(3000, 3, 4)
+    assert unpacked_bytes(n, 3, 4, SolverSize(matrices=1)) == one + 8 * n**2
+    assert unpacked_bytes(n, 3, 4, SolverSize(side_by_side=2)) == 2 * one
+    assert streamed_bytes(n, 3, 4, 8) > streamed_bytes(n, 3, 4)
+    kernels, factor = fitted(n), replace(ROUGH, solver=SolverSize(matrices=1), streams_from=None)
+    limit = one + 8 * 4 * n
+    assert build_gram_stack(kernels, replace(ROUGH, memory_limit=limit, streams_from=None)).n_samples == n
+    with pytest.raises(MemoryError, match="even when only their combination is held"):
+        build_gram_stack(kernels, replace(factor, memory_limit=limit))
+
+
+@pytest.mark.parametrize(("n_jobs", "classes", "side_by_side"), [(1, 2, 1), (2, 2, 1), (2, 3, 2), (8, 3, 3)])
+def test_a_model_says_what_its_learner_holds_and_how_many_run_at_once(
+    monkeypatch, n_jobs, classes, side_by_side
+):
+    policies = []
+
+    def remembered(kernels, policy):
+        policies.append(policy)
+        return build_gram_stack(kernels, policy)
+
+    monkeypatch.setattr("kernelweave.estimators.model.build_gram_stack", remembered)
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.arange(40) % classes
+    MKLClassifier(learner=Fisher(), n_jobs=n_jobs, tol=1e-2).fit(X, y)
+    assert policies[0].solver == SolverSize(matrices=1, side_by_side=side_by_side)

@@ -214,7 +214,7 @@ def test_a_source_of_samples_that_have_no_feature_is_empty():
 
 def test_a_source_of_some_kernels_numbers_them_as_they_were_asked_for(case):
     which = np.array([6, case.places[-1], 1, case.places[0]])[: 2 + len(case.places)]
-    part = case.source.only(which)
+    part = case.source.renumbered_subset(which)
     found = dict(part.block(slice(0, N), slice(0, N)))
     assert sorted(found) == sorted({1, 3} if len(case.places) > 1 else {1})
     for m, K in found.items():
@@ -222,7 +222,7 @@ def test_a_source_of_some_kernels_numbers_them_as_they_were_asked_for(case):
     columns, V = np.arange(N), RNG.normal(size=(N, 1))
     for m, energy in zip(part.kernels, part.energies(columns, V, 1), strict=True):
         close(energy, 0.5 * np.trace(V.T @ case.matrices[which[m]] @ V))
-    assert case.source.only(np.array([6, 1])) is None
+    assert case.source.renumbered_subset(np.array([6, 1])) is None
 
 
 def test_kernels_are_weighted_sample_by_sample(case):
@@ -270,7 +270,7 @@ def test_new_samples_have_factors_of_their_own_where_those_of_training_samples_a
 
 def test_precision_is_that_of_the_group():
     case = Case("distances", False)
-    single = case.source.in_precision("float32")
+    single = case.source.in_dtype("float32")
     assert single.rows.dtype == np.float32
     columns, V = np.arange(N), RNG.normal(size=(N, 2))
     out = np.zeros((M, N, 2))
@@ -278,7 +278,7 @@ def test_precision_is_that_of_the_group():
     np.testing.assert_allclose(out, case.matrices @ V, atol=2e-5)
     assert np.abs(out - case.matrices @ V).max() > 1e-12
     given = Case("given", False).source
-    assert given.in_precision("float32").rows is given.rows
+    assert given.in_dtype("float32").rows is given.rows
 
 
 def test_matrices_that_exist_are_sources_one_each():

@@ -269,7 +269,7 @@ def test_what_goes_wrong_while_writing_leaves_the_old_file(file, model, monkeypa
     def fail(*_):
         raise error
 
-    def failing_file(number, mode):
+    def failing_file(number, mode, **_):
         os.close(number)
         return Disk(error)
 

@@ -13,10 +13,16 @@ from kernelweave.kernels import (
     InverseSquareDistance,
     Laplacian,
     Linear,
+    MinMax,
     Polynomial,
     Precomputed,
+    Spectrum,
 )
+from kernelweave.kernels.algebra import NormalizedGroup
+from kernelweave.kernels.composite import CompositeGroup
+from kernelweave.kernels.counts import CountGroup, InnerCountGroup
 from kernelweave.kernels.groups import AnyGroup, CompiledGroup, GivenGroup, KernelGroup, LinearGroup, grouped
+from kernelweave.kernels.repair import RepairedGroup
 
 RNG = np.random.default_rng(1)
 N, NEW = 37, 11
@@ -33,6 +39,14 @@ RADIAL = [
 ]
 POWERS = [Polynomial(degree=1), Polynomial(degree=3, offset=0.0, gamma=0.2), Polynomial(degree=2)]
 
+TEXT = np.array(
+    [["".join(RNG.choice(list("abc"), RNG.integers(0, 9)))] for _ in range(N + NEW)], dtype=object
+)
+TEXT[N:, 0] = [text + "zz" for text in TEXT[N:, 0]]  # new samples have k-mers that no training sample has
+MIXED = np.hstack([DENSE.astype(object), TEXT])
+HALF = Gaussian(gamma=0.1).on([0, 1]) + 2.0 * Spectrum(1).on(4)
+SIGMOID = FromFunction(lambda X, Z: np.tanh(0.2 * X @ Z.T - 1.0), name="sigmoid")
+
 # The class, its kernels, and all samples: the first N of them are the training samples.
 CASES = {
     "distances": (CompiledGroup, RADIAL, DENSE),
@@ -42,8 +56,25 @@ CASES = {
     "any": (AnyGroup, [ChiSquared(gamma=0.3), FromFunction(lambda X, Z: X @ Z.T + 1.0)], COUNTS),
     "any, sparse": (AnyGroup, [Gaussian(width=2.0), Polynomial(degree=2), Laplacian(gamma=0.1)], SPARSE),
     "given": (GivenGroup, [Precomputed()], DENSE @ DENSE.T),
+    "counts": (CountGroup, [MinMax()], COUNTS),
+    "counts, sparse": (CountGroup, [MinMax()], SPARSE),
+    "inner products of counts": (InnerCountGroup, [Spectrum((1, 3))], TEXT),
+    "sum": (CompositeGroup, [HALF], MIXED),
+    "sum, sparse": (CompositeGroup, [Linear() + Gaussian(gamma=0.1)], SPARSE),
+    "product": (CompositeGroup, [(HALF * Spectrum(1).on(4)) ** 2], MIXED),
+    "normalised": (NormalizedGroup, [(Linear() + Gaussian(gamma=0.1)).normalized()], DENSE),
+    "clipped": (RepairedGroup, [SIGMOID.repaired("clip")], DENSE),
+    "flipped": (RepairedGroup, [SIGMOID.repaired("flip")], DENSE),
+    "shifted, in a sum": (CompositeGroup, [SIGMOID.repaired("shift") + Linear()], DENSE),
+    "given and given": (GivenGroup, [Precomputed() * Precomputed()], DENSE @ DENSE.T),
     "given distances": (GivenGroup, [ExpDistance(gamma=3.0)], np.abs(DENSE[:, :1] - DENSE[:, 0])),
 }
+
+
+def all_groups(base=KernelGroup):
+    for kind in base.__subclasses__():
+        yield kind
+        yield from all_groups(kind)
 
 
 @pytest.fixture(params=CASES)
@@ -74,7 +105,7 @@ def weights_of(group):
 
 
 def test_every_kind_of_group_has_a_case():
-    assert {kind for kind, *_ in CASES.values()} == set(KernelGroup.__subclasses__())
+    assert {kind for kind, *_ in CASES.values()} == set(all_groups())
 
 
 @pytest.mark.parametrize("last", [True, False])
@@ -185,10 +216,10 @@ def test_compiled_groups_do_with_float32_what_rounding_allows(name):
     X = X + (100.0 if name == "distances" else 0.0)  # a shift that distances do not feel
     [(_, group)] = grouped(kernels, X)
     rows = group.training_rows(X)
-    single, coef = group.in_precision(rows, "float32"), RNG.integers(-8, 9, size=(N + NEW, 2)).astype(float)
+    single, coef = group.rows_in_dtype(rows, "float32"), RNG.integers(-8, 9, size=(N + NEW, 2)).astype(float)
     coef[0] -= coef.sum(axis=0)  # they sum to zero, also in float32
     assert single.dtype == np.float32
-    assert group.in_precision(rows, "float64") is rows
+    assert group.rows_in_dtype(rows, "float64") is rows
     errors = group.errors_in_float32(rows)
     assert (errors > 0.0).all()
     for a, K in group.values(single, single):
@@ -205,7 +236,7 @@ def test_compiled_groups_do_with_float32_what_rounding_allows(name):
 
 def test_other_groups_compute_in_float64_whatever_is_asked():
     [(_, group)] = grouped([ChiSquared(gamma=1.0)], COUNTS)
-    assert group.in_precision(COUNTS, "float32") is COUNTS
+    assert group.rows_in_dtype(COUNTS, "float32") is COUNTS
     assert not group.errors_in_float32(COUNTS).any()
 
 

@@ -20,7 +20,7 @@ def solution():
     return replace(
         solved,
         coef=np.array([3.0, -4.0]),
-        linear=11.0,
+        g=11.0,
         quadratic=6.0,
         loss=9.0,
         gradient_bound=7.0,
@@ -33,7 +33,7 @@ def test_the_bounds_are_half_the_quadratic_form_and_the_loss_or_the_gain(solutio
     assert solution.dual == pytest.approx(11.0 - 0.5 * 6.0)
     assert solution.gap == pytest.approx(4.0)
     assert solution.relative_gap == pytest.approx(4.0 / 12.0)
-    assert replace(solution, loss=0.0, quadratic=0.0, linear=0.0).relative_gap == 0.0
+    assert replace(solution, loss=0.0, quadratic=0.0, g=0.0).relative_gap == 0.0
 
 
 def test_allowances_are_those_of_independent_roundings(solution):
@@ -141,7 +141,7 @@ def test_a_free_coefficient_is_seen_even_where_it_is_zero():
     K, y = np.eye(4), np.array([1.0, -1.0, 1.0, -1.0])
     solved = Hinge(C=1.0).solve(K, y)
     v = np.array([0.5, -0.5, 0.0, 0.0])
-    box = replace(solved.parts[0][0], lo=np.full(4, -1.0), hi=np.full(4, 1.0))  # zero is inside the bounds
-    inner = replace(solved, coef=v, parts=((box, v),))
+    box = replace(solved.programs[0][0], lo=np.full(4, -1.0), hi=np.full(4, 1.0))  # zero is inside the bounds
+    inner = replace(solved, coef=v, programs=((box, v),))
     assert inner.needed_matvecs.all()
-    assert replace(inner, parts=()).needed_matvecs.tolist() == [True, True, False, False]
+    assert replace(inner, programs=()).needed_matvecs.tolist() == [True, True, False, False]

@@ -147,7 +147,7 @@ def test_the_upper_bound_pays_for_errors_that_all_scores_share():
 def test_the_rounding_of_products_is_counted_from_their_first_step_on(block):
     problem = stored_problem(*pnorm_problem(3, n=40), 1.0, 1.5)
     state = AscentState.start(problem, np.random.default_rng(0))
-    state.ascend(state.evaluate(), 1.0, block)
+    state.ascend(state.evaluate(), DualAscent(block=block))
     np.testing.assert_allclose(state.step_squares, (state.A**2).sum(axis=0))
     assert state.A.any()
 

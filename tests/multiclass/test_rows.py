@@ -8,6 +8,7 @@ from tests.reference.pnorm import pnorm_optimum
 from kernelweave import KernelBank, Nystroem, RandomFourier
 from kernelweave.kernels import (
     Centering,
+    ChiSquared,
     Gaussian,
     Laplacian,
     Linear,
@@ -78,13 +79,15 @@ def test_no_columns_give_zeros(shifted):
 
 
 def test_memory_decides_how_kernels_are_held(shifted):
-    fitted = bank().fit(shifted)
-    assert isinstance(build_kernel_rows(fitted, 10), StoredRows)
-    limited = build_kernel_rows(fitted, 10, memory_limit=2e7)
+    fitted, costly = bank().fit(shifted), bank(None, [ChiSquared()]).fit(shifted)
+    assert isinstance(build_kernel_rows(costly, 10), StoredRows)
+    assert isinstance(build_kernel_rows(costly, 10, memory_limit=5e6), ComputedRows)
+    limited = build_kernel_rows(fitted, 10, memory_limit=2e6)
     assert isinstance(limited, ComputedRows)
-    assert limited.max_block**2 * len(fitted) * 4 <= 2e7
+    assert limited.max_block**2 * 8 <= 2e6
+    assert build_kernel_rows(fitted, 10).max_block == 600
     with pytest.raises(MemoryError, match="raise memory_limit"):
-        build_kernel_rows(fitted, 10, memory_limit=1e6)
+        build_kernel_rows(fitted, 10, memory_limit=1e5)
 
 
 def test_certificates_from_computed_rows_enclose_the_optimum_of_the_kernels_themselves(shifted, digits):
@@ -143,7 +146,7 @@ def test_features_reproduce_their_kernels(shifted, features, rng):
 
 def test_random_features_name_the_kernels_they_cannot_approximate(shifted, rng):
     for kernels in ([Polynomial()], [Laplacian()]):
-        with pytest.raises(ValueError, match="Nystroem"):
+        with pytest.raises(ValueError, match="use features=Landmarks"):
             RandomFourier().fit(bank(None, kernels).fit(shifted), shifted, rng)
     with pytest.raises(ValueError, match="whole number"):
         RandomFourier(0).fit(bank(None, [Gaussian()]).fit(shifted), shifted, rng)

@@ -41,27 +41,32 @@ def kernel_values(X, Z, *kernels):
     return rises(X, Z, *kernels) + ones(kernels[1])[:, None, None]
 
 
-def weighted_values(X, Z, *kernels, weights, shifted=False):
-    """Return sum_a weights_a k_a(X, Z), without the value at zero if ``shifted``."""
-    values = rises(X, Z, *kernels) if shifted else kernel_values(X, Z, *kernels)
-    return np.tensordot(weights.astype(np.longdouble), values, 1)
+def weighted_values(X, Z, *kernels, weights):
+    """Return sum_a weights_a k_a(X, Z)."""
+    return np.tensordot(weights.astype(np.longdouble), kernel_values(X, Z, *kernels), 1)
 
 
 def products(X, Z, coef, *kernels):
-    """Return sum_j k_a(x_i, z_j) coef[c, j] with `rises` for k_a, of shape (kernels, columns, rows of X)."""
-    return (rises(X, Z, *kernels) @ coef.astype(np.longdouble).T).transpose(0, 2, 1)
+    """Return sum_j k_a(x_i, z_j) coef[c, j], of shape (kernels, columns, rows of X).
+
+    What is 1 at zero is added up apart: of coefficients that sum to zero nothing of it is left.
+    """
+    coef = coef.astype(np.longdouble)
+    at_zero = ones(kernels[1])[:, None, None] * coef.sum(axis=1)[:, None]
+    return (rises(X, Z, *kernels) @ coef.T).transpose(0, 2, 1) + at_zero
 
 
 def sizes(X, Z, coef, *kernels):
-    """Return the same sums with all terms positive: what rounding is measured by."""
-    return (np.abs(rises(X, Z, *kernels)) @ np.abs(coef).astype(np.longdouble).T).transpose(0, 2, 1)
+    """Return sums of the sizes of all terms: what rounding is measured by."""
+    values = np.abs(rises(X, Z, *kernels)) + ones(kernels[1])[:, None, None]
+    return (values @ np.abs(coef).astype(np.longdouble).T).transpose(0, 2, 1)
 
 
 def weighted_products(X, Z, coef, *kernels, weights):
-    """Return sum_a weights_a sum_j k_a(x_i, z_j) coef[c, j] with `rises` for k_a."""
+    """Return sum_a weights_a sum_j k_a(x_i, z_j) coef[c, j]."""
     return np.tensordot(weights.astype(np.longdouble), products(X, Z, coef, *kernels), 1)
 
 
 def energies(X, coef, *kernels):
-    """Return 1/2 sum_c sum_ij coef[c, i] coef[c, j] k_a(x_i, x_j) with `rises` for k_a, for every kernel."""
+    """Return 1/2 sum_c sum_ij coef[c, i] coef[c, j] k_a(x_i, x_j) for every kernel."""
     return 0.5 * np.sum(products(X, X, coef, *kernels) * coef, axis=(1, 2))

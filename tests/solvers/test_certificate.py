@@ -190,7 +190,7 @@ def test_an_evaluation_adds_both_allowances_and_the_penalty():
     assert found.upper == pytest.approx(eta @ eta / (2 * 0.5) + inner.primal + found.rounding_allowance)
     np.testing.assert_allclose(found.h, [0.5 * inner.coef @ K @ inner.coef for K in stack.matrices])
     np.testing.assert_allclose(found.h_upper - found.h, inner.energy_allowance(stack.errors), rtol=1e-9)
-    assert state.certificate.lower == pytest.approx(inner.linear - geometry.conjugate(found.h_upper))
+    assert state.certificate.lower == pytest.approx(inner.g - geometry.conjugate(found.h_upper))
     assert inner.gap > 0.0  # so that primal and dual are told apart
 
 
@@ -203,7 +203,7 @@ def test_what_other_coefficients_prove_allows_for_rounding_too():
     h = state.add_dual_coef(better.coef)
     np.testing.assert_allclose(h, [0.5 * better.coef @ K @ better.coef for K in stack.matrices])
     proved = np.abs(better.coef).sum() - (h + better.energy_allowance(stack.errors)).max()
-    assert proved > poor.linear - (stack.energies(poor.coef)).max()
+    assert proved > poor.g - (stack.energies(poor.coef)).max()
     assert state.certificate.lower == pytest.approx(proved)
 
 
@@ -285,7 +285,7 @@ def test_energies_that_do_not_count_are_not_measured_and_the_bound_is_that_of_al
         certificate = certify(problem, result, lambda full=full: full, 0.0).certificate
         inner = learner.measure(np.zeros(60), v, y)
         h = np.array([0.5 * v @ K @ v for K in Ks]) + inner.energy_allowance(full.errors)
-        assert certificate.lower == pytest.approx(inner.linear - geometry.conjugate(h), rel=1e-9)
+        assert certificate.lower == pytest.approx(inner.g - geometry.conjugate(h), rel=1e-9)
         counted = set(np.flatnonzero(geometry.maximizer(h)))
         assert counted <= set(full.read)
         assert len(full.read) == len(set(full.read))
@@ -333,7 +333,7 @@ def test_bounds_hold_where_every_entry_was_rounded_the_same_way(learner, way, mi
     result = Newton(tol=1e-3).run(problem)
     if mixed:
         result = replace(result, proof=replace(result.proof, is_mixture=True))
-    exact = stack.in_float64 if held is streamed else never
+    exact = (lambda: StreamedGrams(stack.given, 1, 30)) if held is streamed else never
     certificate = certify(problem, result, exact, 1e-3).certificate
     optimum = learner.solve(K, y, tol=1e-11)
     # What was stored promises too much; energies of matrices that exist are those of the kernels themselves.

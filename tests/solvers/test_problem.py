@@ -54,7 +54,7 @@ def test_the_best_weights_are_kept_and_both_bounds_with_them(problem):
     points = [state.evaluate(eta) for eta in (EVEN, np.eye(5)[0], np.eye(5)[1])]
     assert state.best is min(points, key=lambda point: point.upper)
     assert state.certificate.upper == min(point.upper for point in points)
-    assert state.certificate.lower >= max(p.inner.linear - p.h_upper.max() for p in points)
+    assert state.certificate.lower >= max(p.inner.g - p.h_upper.max() for p in points)
 
 
 def test_a_combined_kernel_is_computed_once_for_the_same_weights(problem, monkeypatch):

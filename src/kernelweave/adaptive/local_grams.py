@@ -9,7 +9,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.dense import DenseGrams
-from kernelweave.gram.packed import PackedGrams
+from kernelweave.gram.packed import PackedGrams, as_columns, as_rows
 from kernelweave.gram.plain import PlainGrams
 from kernelweave.gram.protocol import GramStack
 from kernelweave.gram.storage import Storage
@@ -81,10 +81,10 @@ class LocalGrams(PlainGrams):
 
     def column_weighted_matvecs(self, coef: AnyArray) -> AnyArray:
         """Return K_m diag(e_m) V for every m: f_m of every sample as if its own weight were 1."""
-        V = np.ascontiguousarray(coef.reshape(coef.shape[0], -1), dtype=np.float64)
+        V = as_rows(coef)
         out = np.empty((self.n_kernels, *V.shape))
         _core.column_weighted_matvecs(self.packed.packed, V, self.local, out, self.n_threads)
-        return out.reshape(self.n_kernels, *coef.shape)
+        return as_columns(out, coef)
 
     def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:  # noqa: ARG002
         rows = self.local.reshape(*self.local.shape, *[1] * (coef.ndim - 1))

@@ -17,7 +17,7 @@ from kernelweave._typing import AnyArray, Matrix
 from kernelweave.adaptive.gating import Gating, LearntGating, Sigmoid, Softmax, learn_gating
 from kernelweave.adaptive.local_grams import as_weightable
 from kernelweave.bank import KernelBank, Views
-from kernelweave.bank.cross import contributions
+from kernelweave.bank.cross import contributions, in_slices
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.progress import raising_when_stopped
 from kernelweave.estimators.training import FitResult, FitTask, TrainingData
@@ -102,6 +102,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     }
     accepts_missing_views: ClassVar[bool] = False  # a gating needs the features of every sample
     fills_gaps: ClassVar[bool] = False
+    refits_on_resamples: ClassVar[bool] = False
     multiclass = "per_class"
 
     bank: Any = None
@@ -138,7 +139,10 @@ class LocalizedMKLClassifier(MKLClassifier):
     def decision_function(self, X: Any) -> AnyArray:
         """Return one signed score per sample, or per sample and class beyond two classes."""
         self._require_fit()
-        return self._shaped(self._kernel_parts(X).sum(axis=2) + self.intercept_)
+        X = check_input(self, X, reset=False)
+        n_results = 4 * self.dual_coef_.shape[0] * len(self.bank_)
+        values = in_slices(X, lambda rows: self._kernel_parts(rows).sum(axis=2), n_results, self.bank_)
+        return self._shaped(values + self.intercept_)
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return Σ eta_m(x) k_m(x, z) eta_m(z) between the rows of X and of Z, the mean over the classes.
@@ -159,7 +163,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     def _kernel_parts(self, X: Any) -> AnyArray:
         X = check_input(self, X, reset=False)
         coef = self.dual_coef_[:, None, :] * self._training_weights[:, self.support_].transpose(0, 2, 1)
-        parts = contributions(self.bank_, X, coef, self.support_)
+        parts = contributions(self.bank_, X, coef, self.support_, self._n_threads)
         return parts * self._local_weights(X).transpose(1, 0, 2)
 
     def _local_weights(self, X: Any) -> AnyArray:

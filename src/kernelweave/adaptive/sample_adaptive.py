@@ -25,7 +25,7 @@ from kernelweave.adaptive.switches import (
     label_correlations,
     learn_switches,
 )
-from kernelweave.bank.cross import contributions
+from kernelweave.bank.cross import contributions, in_slices
 from kernelweave.bank.missing_views import accepting_missing_views
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.bank.scaled import RescaledKernels
@@ -144,7 +144,9 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
     def decision_function(self, X: Any) -> AnyArray:
         """Return one signed score per sample, or per sample and class, with the pattern that suits it."""
         self._require_fit()
-        _, scores, _ = self._predict_with_patterns(X)
+        X = check_input(self, X, reset=False)
+        n_results = 4 * self.dual_coef_.shape[0] * len(self.bank_)
+        scores = in_slices(X, lambda rows: self._predict_with_patterns(rows)[1], n_results, self.bank_)
         return self._shaped(scores)
 
     def kernel_use(self, X: Any) -> Switches:
@@ -188,7 +190,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         on = switches[:, self.support_].transpose(0, 2, 1)
         coef = weights[:, :, None] * on * self.dual_coef_[:, None, :]
         # A missing view of X adds nothing: its sample is put at the mean, which centring made the origin.
-        return contributions(self.bank_, X, coef, self.support_)
+        return contributions(self.bank_, X, coef, self.support_, self._n_threads)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

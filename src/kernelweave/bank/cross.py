@@ -1,7 +1,12 @@
-"""New samples against the training samples: what learnt weights and coefficients say of them."""
+"""New samples against the training samples: what learnt weights and coefficients say of them.
+
+New samples are read a few rows at a time, and no matrix of kernel values is ever made: kernels of a view share
+one pass over the pairs of a slice with the support. Memory grows with the answer, not with the samples.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +15,8 @@ from sklearn.utils import _safe_indexing
 from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.protocol import FittedKernels, n_rows, slices
 
-# Rows are taken in slices whose results, kernel by kernel, stay near 64 MB.
-RESULTS_PER_SLICE = 8_000_000
+# Most rows at a time, and most results held of them at a time: 64 MB.
+ROWS_PER_SLICE, RESULTS_PER_SLICE = 65_536, 8_000_000
 
 
 def scores(
@@ -21,11 +26,38 @@ def scores(
 
     One row of eta serves all rows of coef, or each has its own; kernels without weight are not computed.
     """
+    V, active = np.ascontiguousarray(coef.T), np.flatnonzero(eta.any(axis=0))
     if bool((eta == eta[0]).all()):
-        return fitted.weighted_products(X, columns, np.ascontiguousarray(coef.T), eta[0], n_threads)
-    return np.asarray(
-        contributions(fitted, X, eta[:, :, None] * coef[:, None, :], columns, n_threads).sum(axis=2)
-    )
+        return in_slices(
+            X,
+            lambda rows: fitted.weighted_products(rows, columns, V, eta[0], n_threads),
+            len(coef),
+            fitted,
+        )
+
+    def weighted(rows: Any) -> Matrix:
+        each = _products(fitted, rows, columns, V, active, n_threads)
+        return np.asarray(np.einsum("mrc,cm->rc", each, eta[:, active]))
+
+    return in_slices(X, weighted, active.size * len(coef), fitted)
+
+
+def weighted_contributions(
+    fitted: FittedKernels, X: Any, eta: Matrix, coef: Matrix, columns: Indices, n_threads: int = 1
+) -> AnyArray:
+    """Return eta[c, m] Σ_j k_m(x, x_j) coef[c, j] over the support ``columns``, of shape (rows, problems, M).
+
+    What every kernel adds to `scores`.
+    """
+    V, active = np.ascontiguousarray(coef.T), np.flatnonzero(eta.any(axis=0))
+
+    def of(rows: Any) -> AnyArray:
+        each = _products(fitted, rows, columns, V, active, n_threads)
+        found = np.zeros((n_rows(rows), len(coef), eta.shape[1]))
+        found[:, :, active] = each.transpose(1, 2, 0) * eta[:, active]
+        return found
+
+    return in_slices(X, of, (active.size + eta.shape[1]) * len(coef), fitted)
 
 
 def layered_scores(
@@ -36,7 +68,12 @@ def layered_scores(
     ``coef`` is (M, classifiers per kernel, support); one row of eta serves all, or each has its own.
     """
     weighted = eta[:, :, None] * coef.transpose(1, 0, 2)
-    return np.asarray(contributions(fitted, X, weighted, columns, n_threads).sum(axis=2))
+    return in_slices(
+        X,
+        lambda rows: contributions(fitted, rows, weighted, columns, n_threads).sum(axis=2),
+        2 * weighted.shape[0] * weighted.shape[1],
+        fitted,
+    )
 
 
 def contributions(
@@ -48,13 +85,13 @@ def contributions(
     """
     active = np.flatnonzero(coef.any(axis=(0, 2)))
     V = np.ascontiguousarray(coef[:, active].transpose(1, 2, 0))
-    parts = []
-    for rows in _slices(X, max(active.size, 1) * coef.shape[0]):
+
+    def of(rows: Any) -> AnyArray:
         found = np.zeros((n_rows(rows), *coef.shape[:2]))
-        if active.size:
-            found[:, :, active] = fitted.products(rows, columns, V, active, n_threads).transpose(1, 2, 0)
-        parts.append(found)
-    return np.concatenate(parts)
+        found[:, :, active] = _products(fitted, rows, columns, V, active, n_threads).transpose(1, 2, 0)
+        return found
+
+    return in_slices(X, of, (active.size + coef.shape[1]) * coef.shape[0], fitted)
 
 
 def combined(fitted: FittedKernels, X: Any, eta: Matrix, Z: Any = None) -> Matrix:
@@ -67,9 +104,32 @@ def combined(fitted: FittedKernels, X: Any, eta: Matrix, Z: Any = None) -> Matri
     )
 
 
-def _slices(X: Any, results_per_row: int) -> list[Any]:
-    """Return the samples a few at a time, by what is computed for each."""
-    size, n = max(1, RESULTS_PER_SLICE // results_per_row), n_rows(X)
-    if isinstance(X, list | tuple) or n <= size:
-        return [X]
-    return [_safe_indexing(X, slice(start, min(n, start + size))) for start in range(0, n, size)]
+def in_slices(
+    X: Any, of: Callable[[Any], AnyArray], results_per_row: int, fitted: FittedKernels | None = None
+) -> AnyArray:
+    """Return what a function says of samples, which it is given a few rows at a time.
+
+    The size of a slice follows from the number of results that are held for every row. What kernels can say
+    against samples they say of all of them, by their numbers among all.
+    """
+    n = n_rows(X)
+    size = max(1, min(ROWS_PER_SLICE, RESULTS_PER_SLICE // max(results_per_row, 1)))
+    if isinstance(X, list | tuple) or n <= size:  # a list of kernel matrices is in memory already
+        return of(X)
+    if fitted is not None:
+        fitted.check_rows(X)
+    first = of(_safe_indexing(X, slice(0, size)))
+    found = np.empty((n, *first.shape[1:]), dtype=first.dtype)
+    found[:size] = first
+    for start in range(size, n, size):
+        rows = slice(start, min(n, start + size))
+        found[rows] = of(_safe_indexing(X, rows))
+    return found
+
+
+def _products(
+    fitted: FittedKernels, rows: Any, columns: Indices, V: AnyArray, active: Indices, n_threads: int
+) -> AnyArray:
+    if not active.size:
+        return np.zeros((0, n_rows(rows), V.shape[-1]))
+    return fitted.products(rows, columns, V, active, n_threads)

@@ -180,7 +180,7 @@ class Landmarks(Features):
     Notes
     -----
     Nyström's approximation [Williams01]: φ(x)'φ(z) is k itself where x or z is a landmark. Scalings of the bank
-    are kept.
+    are kept, but for centring, which the intercept of a learner makes up for.
     Differs from the paper: directions that are only rounding are left out.
 
     Examples
@@ -201,14 +201,15 @@ class Landmarks(Features):
     def fit(self, fitted: FittedBank, X: Any, rng: np.random.Generator) -> LandmarkFeatures:
         count = min(self.count("n_landmarks", self.n_landmarks), fitted.n_samples)
         landmarks = np.sort(rng.choice(fitted.n_samples, count, replace=False))
-        found = dict(fitted.cross(_safe_indexing(X, landmarks), columns=landmarks))
+        rows = _safe_indexing(X, landmarks)
+        if getattr(fitted, "can_be_restricted", False):  # the others are not needed any more
+            fitted, landmarks = fitted.restricted(landmarks), np.arange(count)
+        found = dict(fitted.cross(rows, columns=landmarks))
         maps = []
         for m in range(len(fitted)):
             values, vectors = np.linalg.eigh((found[m] + found[m].T) / 2.0)
             kept = values > RANK * max(float(values[-1]), 0.0)
             maps.append(vectors[:, kept] / np.sqrt(values[kept]))
-        if isinstance(fitted, FittedBank):  # the other samples are not needed any more
-            fitted, landmarks = fitted.restricted(landmarks), np.arange(count)
         return LandmarkFeatures(fitted, landmarks, maps)
 
 

@@ -104,6 +104,11 @@ class FittedBank(FittedKernels):
         """For every kernel the number of its block."""
         return tuple(item.block for item in self._items)
 
+    @property
+    def can_be_restricted(self) -> bool:
+        """Whether its kernels of some samples follow from these samples alone."""
+        return not any(item.kernel.of_training for item in self._items)
+
     def __len__(self) -> int:
         return len(self._items)
 
@@ -192,10 +197,8 @@ class FittedBank(FittedKernels):
         self, read: list[tuple[BlockKernels, Any]], chosen: list[int], span: Span, dtype: str
     ) -> Iterator[tuple[int, Matrix]]:
         for kernels, new in read:
-            source = kernels.source.in_precision(dtype)
-            for m, K in source.cross(
-                self._scaled(kernels, new).in_precision(source.group, dtype), span, chosen
-            ):
+            source = kernels.source.in_dtype(dtype)
+            for m, K in source.cross(self._scaled(kernels, new).in_dtype(source.group, dtype), span, chosen):
                 with np.errstate(over="ignore", invalid="ignore"):
                     self._require_finite(np.array([m]), float(K.sum()))
                 yield m, K
@@ -237,7 +240,7 @@ class FittedBank(FittedKernels):
         out = np.empty((which.size, 0, coef.shape[-1]))
         for kernels, new in self._read(X, list(place)):
             own = [int(m) for m in kernels.source.kernels if int(m) in place]
-            source = kernels.source.only(np.array(own))
+            source = kernels.source.renumbered_subset(np.array(own))
             assert source is not None
             places = [place[m] for m in own]
             V = coef if coef.ndim == 2 else coef[places]
@@ -256,8 +259,11 @@ class FittedBank(FittedKernels):
         which = np.flatnonzero(eta)
         total = np.zeros((n_rows(X), coef.shape[1]))
         for kernels, new in self._read(X, which.tolist()):
-            scaled = self._scaled(kernels, new, None, sums_to_zero(coef))
-            total += kernels.source.cross_products(scaled, columns, coef, n_threads, eta)
+            source = kernels.source.renumbered_subset(which)
+            assert source is not None
+            own = which[source.kernels].tolist()
+            scaled = self._scaled(kernels, new, own, sums_to_zero(coef))
+            total += source.cross_products(scaled, columns, coef, n_threads, eta[which])
         self._require_finite(which[:1], float(np.abs(total).max(initial=0.0)))
         return total
 

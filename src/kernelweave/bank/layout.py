@@ -16,9 +16,12 @@ from kernelweave.views.encoders import Encoder
 from kernelweave.views.tables import (
     Part,
     Table,
+    as_cells,
     as_floats,
     as_table,
     column_names,
+    holds_numbers,
+    is_absent,
     is_sparse,
     near_matches,
     require_finite,
@@ -99,7 +102,7 @@ class Layout:
         if entry.columns is not None and type(entry.columns) is not int:
             return self._find(entry)
         # A rule asks for the same few many times.
-        key = entry.view, entry.columns, entry.kernel.pairwise, id(entry.transform), reads_objects(entry)
+        key = entry.view, entry.columns, entry.kernel.pairwise, id(entry.transform), entry.kernel.reads
         if key not in self._found:
             self._found[key] = self._find(entry)
         return self._found[key]
@@ -108,24 +111,35 @@ class Layout:
         if entry.kernel.pairwise:
             return self._pairwise(entry)
         if entry.view is None and entry.columns is None:
+            objects = self._reads_objects(entry, tuple(self.tables))
             whole = len(self.tables) == 1  # else a sample may lack some of the block
-            return Block(WHOLE, tuple(self._part(entry, view, whole=whole) for view in self.tables))
+            parts = tuple(self._part(entry, view, objects, whole=whole) for view in self.tables)
+            return Block(WHOLE, parts, objects)
         if entry.view is None and None not in self.tables:
             raise ValueError(
                 f"An entry selects the columns {entry.columns!r} without saying of which view; "
                 f"give view= one of {self._known()}."
             )
-        part = self._part(entry, entry.view)
-        return Block(self.label(entry.view, None if entry.columns is None else part.positions), (part,))
+        objects = self._reads_objects(entry, (entry.view,))
+        part = self._part(entry, entry.view, objects)
+        label = self.label(entry.view, None if entry.columns is None else part.positions)
+        return Block(label, (part,), objects)
 
-    def _part(self, entry: Entry, view: str | None, *, whole: bool = True) -> Columns:
+    def _reads_objects(self, entry: Entry, views: tuple[str | None, ...]) -> bool:
+        """Tell whether a kernel looks at cells as they are: it wants to, or takes what there is, and finds no numbers."""
+        if entry.kernel.reads == "either":
+            raw = [self.columns(view, entry.columns) for view in views]
+            tables = [take_columns(self.tables[one.view], np.array(one.positions)) for one in raw]
+            return not all(holds_numbers(table) for table in tables)
+        return entry.kernel.reads == "objects"
+
+    def _part(self, entry: Entry, view: str | None, objects: bool, *, whole: bool = True) -> Columns:
         """Return the columns of an entry in one view, with what turns them into numbers."""
         raw = self.columns(view, entry.columns)
         transform = entry.transform
         if isinstance(transform, Mapping):
             transform = transform.get(view)
-        plain = self.is_plain(raw) and (whole or self.empty(raw) is None)
-        if transform is None and (plain or reads_objects(entry)):
+        if transform is None and (objects or (self.is_plain(raw) and (whole or self.empty(raw) is None))):
             return raw
         key = raw.view, raw.positions, id(transform)
         if key not in self._encoded:
@@ -239,11 +253,6 @@ class Layout:
         return f"the views are {near_matches(view, names)}."
 
 
-def reads_objects(entry: Entry) -> bool:
-    """Tell whether a kernel looks at the cells themselves."""
-    return bool(getattr(entry.kernel, "reads_objects", False))
-
-
 @dataclass(frozen=True)
 class LeftOut:
     """A column that no kernel looks at, because of what it is: constant, an identifier."""
@@ -305,6 +314,11 @@ class Columns:
             return np.zeros(table.shape[0], dtype=bool)
         return np.asarray(empty_cells(table, self._find(positions, table, what), what).all(axis=1))
 
+    def take_cells(self, X: Any) -> AnyArray:
+        """Return the columns as objects after checking that ``X`` still has them."""
+        table, what = source(X, self.view)
+        return as_cells(take_columns(table, self._find(self.positions, table, what)), what)
+
     def _find(self, wanted: tuple[int, ...], table: Table, what: str) -> Indices:
         positions = np.array(wanted, dtype=np.intp)
         names = column_names(table)
@@ -334,17 +348,24 @@ class Block:
 
     label: str
     parts: tuple[Columns, ...]
+    holds_objects: bool = False
 
     @property
     def key(self) -> object:
         """Equal for blocks that need to be held only once."""
-        return self.label, tuple((part.view, part.positions, id(part.encoder)) for part in self.parts)
+        return (
+            self.label,
+            tuple((part.view, part.positions, id(part.encoder)) for part in self.parts),
+            self.holds_objects,
+        )
 
     def take(self, X: Any, training: Any = None, known: dict[int, Any] | None = None) -> Any:
-        """Return the block of ``X`` as float64, dense or CSR.
+        """Return the block of ``X`` as float64, dense or CSR, or as objects.
 
         With the rows of the block in training, single empty cells are filled by their medians.
         """
+        if self.holds_objects:
+            return self._cells(X)
         values = stack([part.take(X, gaps=training is not None, known=known) for part in self.parts])
         if training is None or is_sparse(values) or not (gone := np.isnan(values)).any():
             return values
@@ -368,6 +389,19 @@ class Block:
                 "use an estimator that accepts missing views, such as MKLClassifier, or leave the row out."
             )
 
+    def _cells(self, X: Any) -> AnyArray:
+        """Return the cells of the block as they are; each has to have a value."""
+        cells = np.hstack([part.take_cells(X) for part in self.parts])
+        empty = np.argwhere(is_absent(cells))
+        if empty.size:
+            row, position = (int(index) for index in empty[0])
+            name = [name for part in self.parts for name in part.names][position]
+            raise ValueError(
+                f"Column {name!r} of view {self.label!r} has no value in row {row}; leave such rows out, or fill them "
+                "first."
+            )
+        return cells
+
     @property
     def presence_key(self) -> object:
         """Equal for blocks that the same samples lack."""
@@ -375,6 +409,9 @@ class Block:
 
     def absent(self, X: Any) -> AnyArray:
         """Return which rows of X lack the block: all of its cells are empty."""
+        if self.holds_objects:
+            cells = np.hstack([part.take_cells(X) for part in self.parts])
+            return np.asarray(is_absent(cells).all(axis=1))
         return np.asarray(np.logical_and.reduce([part.absent(X) for part in self.parts]))
 
     def of_rows(self, X: Any) -> Block:  # noqa: ARG002 - see PairwiseBlock

@@ -113,11 +113,6 @@ class KernelsWithMissingViews(FittedKernels):
         return ColumnTable(found)
 
     @property
-    def has_missing(self) -> bool:
-        """Whether a training sample lacks a kernel."""
-        return any(group.places.size < self.n_samples for group in self.groups)
-
-    @property
     def available(self) -> AnyArray:
         """Which kernels every training sample has, of shape (n, M)."""
         found = np.zeros((self.n_samples, len(self)), dtype=bool)
@@ -170,6 +165,9 @@ class KernelsWithMissingViews(FittedKernels):
         """Return what new samples need, without what only training needed."""
         groups = tuple(replace(g, fitted=g.fitted.for_prediction()) for g in self.groups)
         return replace(self, groups=groups)
+
+    def check_rows(self, X: Any) -> None:
+        self.available_in(X)
 
     def cross(
         self, X: Any, which: Indices | None = None, columns: Indices | None = None

@@ -27,6 +27,7 @@ from kernelweave.kernels.checks import (
     tolerance_of,
 )
 from kernelweave.kernels.fitted_scaling import FittedScaling, ScaledForm
+from kernelweave.kernels.repair import Repair, check_repair
 from kernelweave.kernels.scaling import as_scaling
 from kernelweave.views.views import Views
 
@@ -41,9 +42,14 @@ class PrecomputedBank(Part):
     Parameters
     ----------
     scaling : scaling of every matrix, learnt on the training block, or a tuple of them; None for none.
+    repair : what is done about negative eigenvalues: "clip" sets them to 0, "flip" takes their size, "shift" adds
+        the size of the lowest to the diagonal; None refuses matrices that have some.
 
     Notes
     -----
+    [Chen09] for the repairs, learnt on the training block: rows of new samples are multiplied by what took
+    the training matrix to the repaired one, and stay as they are for "shift" (see `Repaired`).
+
     Float64 matrices are not copied. They have to be symmetric and positive semidefinite up to rounding: signs
     and 2 x 2 minors are always checked, all eigenvalues when that is cheap.
     Differs from the paper: nothing.
@@ -58,6 +64,7 @@ class PrecomputedBank(Part):
     """
 
     scaling: Scaling | Sequence[Scaling] | None = None
+    repair: str | None = None
 
     def fit(self, X: Any) -> FittedPrecomputed:
         """Hold on to the training matrices; check small ones now, large ones when they are first read."""
@@ -73,18 +80,41 @@ class PrecomputedBank(Part):
                     f"Kernel 0 has {matrices[0].shape[0]} training samples and kernel {m} has {K.shape[0]}; "
                     "all matrices need the same samples in the same order."
                 )
-        fitted = FittedPrecomputed(matrices, [tolerance_of(K.dtype) for K in given], as_scaling(self.scaling))
+        tolerances = [tolerance_of(K.dtype) for K in given]
+        repairs: list[Repair | None] = []
+        if self.repair is not None:
+            check_repair(self.repair, "PrecomputedBank")
+            repairs = [self._learn(K, m, tolerances[m]) for m, K in enumerate(matrices)]
+            matrices = [
+                K if repair is None else repair.training(K)
+                for K, repair in zip(matrices, repairs, strict=True)
+            ]
+        fitted = FittedPrecomputed(matrices, tolerances, as_scaling(self.scaling), repairs)
         # All eigenvalues are checked where that takes a fraction of a second: at most 5e8 operations.
         if len(matrices) * matrices[0].shape[0] ** 3 / 3.0 <= 5e8:
             fitted.check_definite()
         return fitted
 
+    def _learn(self, K: Matrix, m: int, tolerance: float) -> Repair | None:
+        assert self.repair is not None
+        check_symmetric(K, f"Kernel {m}", tolerance)
+        return Repair.of(symmetrised(K), self.repair, tolerance)
+
 
 class FittedPrecomputed(FittedKernels):
     """Precomputed training matrices and what their scalings learnt; made by ``PrecomputedBank.fit``."""
 
-    def __init__(self, matrices: list[Matrix], tolerances: list[float], scaling: Scaling | None) -> None:
+    _repairs: Sequence[Repair | None] = ()
+
+    def __init__(
+        self,
+        matrices: list[Matrix],
+        tolerances: list[float],
+        scaling: Scaling | None,
+        repairs: Sequence[Repair | None] = (),
+    ) -> None:
         self._matrices = matrices
+        self._repairs = repairs
         self._tolerances = tuple(tolerances)
         self._is_checked = False
         self._n_kernels, self._n_samples = len(matrices), int(matrices[0].shape[0])
@@ -200,7 +230,8 @@ class FittedPrecomputed(FittedKernels):
                 f"pass one row per new sample and {self.n_samples} columns."
             )
         check_finite(K, f"Kernel {m}")
-        return K
+        repair = self._repairs[m] if self._repairs else None
+        return K if repair is None else repair.rows(K)
 
     def _fitted(self, m: int) -> FittedScaling | None:
         if self._scaling is None:

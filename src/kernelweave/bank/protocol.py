@@ -67,6 +67,9 @@ class FittedKernels(ABC):
 
     # -- new samples
 
+    def check_rows(self, X: Any) -> None:  # noqa: B027 - most say what is wrong with a slice as well
+        """Raise ValueError where a sample cannot be read, before the samples are cut into slices."""
+
     @abstractmethod
     def cross(
         self, X: Any, which: Indices | None = None, columns: Indices | None = None

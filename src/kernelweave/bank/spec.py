@@ -140,7 +140,12 @@ class Bank(Part, ABC):
         )
         own = as_scaling(self.scaling)
         items = [
-            Item(name, entry.kernel, position, own if entry.scaling is None else as_scaling(entry.scaling))
+            Item(
+                name,
+                entry.kernel.for_columns(blocks[position].columns),
+                position,
+                own if entry.scaling is None else as_scaling(entry.scaling),
+            )
             for name, entry, position in zip(names, entries, positions, strict=True)
         ]
         return items, blocks

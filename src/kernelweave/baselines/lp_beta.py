@@ -82,6 +82,7 @@ class LPBetaClassifier(BaselineClassifier):
     """
 
     path_params: ClassVar[tuple[str, ...]] = ()
+    refits_on_resamples: ClassVar[bool] = False
 
     nu: float = 0.5
     cv: Any = 5
@@ -91,14 +92,14 @@ class LPBetaClassifier(BaselineClassifier):
         self._require_fit()
         X = check_input(self, X, reset=False)
         eta = np.atleast_2d(self.kernel_weights_)
-        values = layered_scores(self.bank_, X, eta, self.dual_coef_, self.support_) + self.intercept_
-        return self._shaped(values)
+        values = layered_scores(self.bank_, X, eta, self.dual_coef_, self.support_, self._n_threads)
+        return self._shaped(values + self.intercept_)
 
     def _kernel_parts(self, X: Any) -> AnyArray:
         X = check_input(self, X, reset=False)
         coef = self.dual_coef_.transpose(1, 0, 2)
         eta = np.broadcast_to(self.kernel_weights_, coef.shape[:2])
-        return contributions(self.bank_, X, eta[:, :, None] * coef, self.support_)
+        return contributions(self.bank_, X, eta[:, :, None] * coef, self.support_, self._n_threads)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -117,18 +117,22 @@ def fit(
     probability: Annotated[
         bool, typer.Option("--probability", help="Learn probabilities too, by five more fits.")
     ] = False,
+    landmarks: Annotated[
+        int | None, typer.Option(help="Approximate kernels by so many rows, such as 300: for very many rows.")
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="An HTML page about the model to write.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
 ) -> None:
     """Learn a model from CSV, Parquet or NPZ files and write it to a file."""
     from kernelweave.cli import commands, output
+    from kernelweave.cli.prepare import Request
     from kernelweave.cli.progress import fits_bar
 
     console = output.plain_console()
     verbose = int(console.is_terminal and not as_json)
     with _error_sentences(f"stopped; {model} was not written.", USER_ERRORS):
-        request = commands.Request(
-            data, target, view or (), identity, task, method, bank, cost, verbose, probability
+        request = Request(
+            data, target, view or (), identity, task, method, bank, cost, verbose, probability, landmarks
         )
         summary, fitted = commands.fit(request, model, report)
         if not as_json:
@@ -139,7 +143,7 @@ def fit(
         unwritten = "" if report is None else f" {report} is not written."
         typer.echo(f"kernelweave: stopped; {model} holds the best weights so far.{unwritten}", err=True)
         raise typer.Exit(130)
-    if report is not None:
+    if report is not None and fitted is not None:
         with _error_sentences(f"stopped; {model} is written, {report} is not.", USER_ERRORS):
             with fits_bar(console.is_terminal and not as_json) as begin:
                 commands.report(fitted, summary, report, begin)
@@ -161,7 +165,8 @@ def predict(
     from kernelweave.cli import commands, output
 
     with _error_sentences("stopped; nothing was written.", USER_ERRORS):
-        rows, summary = commands.predict(model, data, out)
+        shown = not as_json and output.plain_console(stderr=True).is_terminal
+        rows, summary = commands.predict(model, data, out, verbose=shown)
         if as_json:
             _print_json(summary | ({"csv": rows} if out is None else {}))
             return
@@ -186,16 +191,21 @@ def compare(
     cost: Cost = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
     repeats: Annotated[int, typer.Option(help="How often to cut folds anew.")] = 1,
+    rows: Annotated[int, typer.Option(help="Of more rows than these, so many are drawn at random.")] = 20_000,
     as_json: Annotated[bool, typer.Option("--json", help="Say the scores as JSON.")] = False,
 ) -> None:
     """Score methods and baselines on the same splits, with paired differences."""
-    from kernelweave.cli import commands, compare, output
+    from kernelweave.cli import compare, output
+    from kernelweave.cli.prepare import Request
     from kernelweave.cli.progress import fits_bar
 
     console = output.plain_console()
     with _error_sentences("stopped before the first method was finished.", USER_ERRORS):
-        request = commands.Request(data, target, view or (), identity, task, bank=bank, cost=cost)
-        with fits_bar(console.is_terminal and not as_json) as begin:
+        shown = int(console.is_terminal and not as_json)
+        request = Request(
+            data, target, view or (), identity, task, bank=bank, cost=cost, verbose=shown, most_rows=rows
+        )
+        with fits_bar(bool(shown)) as begin:
             done, summary = compare.compare(request, method or (), folds, repeats, begin)
         if not done.scores:
             raise KeyboardInterrupt

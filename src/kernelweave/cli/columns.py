@@ -70,8 +70,8 @@ def assign_columns(joined: JoinedTable, target: str, views: Sequence[str]) -> Ta
     return TableColumns(full, chosen, left_out)
 
 
-def numeric_table(frame: Any, columns: Sequence[str]) -> Any:
-    """Return these columns as floats; every cell has to be a finite number."""
+def numeric_table(frame: Any, columns: Sequence[str], where: str = "") -> Any:
+    """Return these columns as floats; every cell has to be a finite number. Errors say ``where`` it is not."""
     missing = [name for name in columns if name not in frame.columns]
     if missing:
         shown = ", ".join(repr(name) for name in missing[:5]) + (", ..." if len(missing) > 5 else "")
@@ -79,7 +79,7 @@ def numeric_table(frame: Any, columns: Sequence[str]) -> Any:
             f"The data lack {len(missing)} of the {len(columns)} columns the model needs: {shown}."
         )
     for name in columns:
-        _require_numbers(frame[name], name)
+        _require_numbers(frame[name], name, where)
     return frame[list(columns)].astype(np.float64)
 
 
@@ -148,10 +148,15 @@ def looks_like_id(name: str) -> bool:
 def shared_id_notes(frame: Any, columns: TableColumns) -> list[str]:
     """Return a sentence for every column left out as an id whose values several rows share."""
     return [
-        f"Rows share values of {name!r}: folds that part them make scores too good."
+        shared_id_note(name)
         for name, reason in columns.left_out.items()
         if reason == ID and not frame[name].is_unique
     ]
+
+
+def shared_id_note(name: str) -> str:
+    """Return what follows where rows share the values of a column that looks like an id."""
+    return f"Rows share values of {name!r}: folds that part them make scores too good."
 
 
 def _parse_view(word: str, columns: list[str], target: str) -> tuple[str, list[str]]:
@@ -182,20 +187,21 @@ def _matching_columns(part: str, columns: list[str], target: str, view: str) -> 
     return found
 
 
-def _require_numbers(values: Any, name: str) -> None:
+def _require_numbers(values: Any, name: str, where: str = "") -> None:
+    column = f"Column {name!r}{where}"
     if not is_number(values):
-        example = next((v for v in values if isinstance(v, str)), values.iloc[0])
+        not_numbers = values[pandas().to_numeric(values, errors="coerce").isna() & values.notna()]
+        example = not_numbers.iloc[0] if len(not_numbers) else values.iloc[0]
         remedy = COMMAS if has_decimal_commas(values) else "encode it or leave it out"
-        raise DataError(f"Column {name!r} is not made of numbers (such as {example!r}); {remedy}.")
+        raise DataError(f"{column} is not made of numbers (such as {example!r}); {remedy}.")
     numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
     empty = int(np.isnan(numbers).sum())
     if empty:
         which = "all cells" if empty == len(numbers) else f"{empty} of {len(numbers)} cells"
-        raise DataError(f"Column {name!r} has {which} empty; fill them or leave the column out.")
+        raise DataError(f"{column} has {which} empty; fill them or leave the column out.")
     if not np.isfinite(numbers).all():
-        raise DataError(f"Column {name!r} has infinite values; replace them or leave the column out.")
+        raise DataError(f"{column} has infinite values; replace them or leave the column out.")
     if (top := np.abs(numbers).max()) > 1e150:  # sums of squares over the rows must not overflow
         raise DataError(
-            f"Column {name!r} has values as large as {top:.1e}, whose squares overflow; "
-            "write it in larger units."
+            f"{column} has values as large as {top:.1e}, whose squares overflow; write it in larger units."
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -11,45 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.cli.columns import assign_columns, numeric_table, read_target, shared_id_notes
-from kernelweave.cli.files import named_path, pandas
-from kernelweave.cli.join_tables import read_tables
-from kernelweave.cli.methods import make_bank, make_model
-from kernelweave.cli.progress import Tick, remembered_interrupt
+from kernelweave.cli.columns import numeric_table
+from kernelweave.cli.files import Watch, can_be_read_in_batches, named_path, pandas
+from kernelweave.cli.in_batches import read_in_batches
+from kernelweave.cli.join_tables import JoinedTable, read_tables
+from kernelweave.cli.methods import can_use_landmarks, make_model
+from kernelweave.cli.prepare import Prepared, Request, prepare, too_many
+from kernelweave.cli.progress import Tick, reading_bar, remembered_interrupt
 from kernelweave.errors import DataError
-from kernelweave.io import about, load, save, written_whole
+from kernelweave.io import about, load, require_writable, save, whole_file
 from kernelweave.report import write_report
 from kernelweave.report.findings import unique_messages
 from kernelweave.report.writer import require_installed
 
 COMMAND = "kernelweave fit"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a user asks for: the files, the target and the views, and the method to fit."""
-
-    data: Sequence[str]
-    target: str
-    views: Sequence[str] = ()
-    id_column: str | None = None
-    task: str = "auto"
-    method: str = "simple_mkl"
-    bank: str = "gaussians"
-    cost: float | None = None
-    verbose: int = 0
-    probability: bool = False
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Table and target of a request, its kernels, the ids of the rows, and a summary to print and to save."""
-
-    X: Any
-    y: Any
-    bank: Any
-    ids: Sequence[str] | None
-    summary: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -62,22 +39,33 @@ class Fitted:
     names: Sequence[str] | None
 
 
-def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[str, Any], Fitted]:
+def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[str, Any], Fitted | None]:
     """Fit a model, write it to a file, and return a summary; ``report`` is the page to be written next.
 
-    Ctrl-C while the weights are learnt keeps the best of them, unless a model file is there already.
+    Ctrl-C while the weights are learnt keeps the best of them, unless a model file is there already. The rows
+    are returned with the model unless they are so many that they are not held.
     """
     check_output(out, request.data, is_model, "model file")
     if report is not None:
+        if request.landmarks is not None:
+            raise DataError("A report compares exact kernels; leave --report or --landmarks out.")
         require_installed()
         check_output(report, [*request.data, str(out)], is_report, "report")
-    prepared = prepare(request)
-    X, y, summary = prepared.X, prepared.y, prepared.summary
-    options = (request.cost, request.verbose, request.probability)
+    require_writable(out)
+    with reading_bar(bool(request.verbose), "reading") as watch:
+        prepared = prepare(request, watch, held=request.probability)
+    summary = prepared.summary
+    options = (request.cost, request.verbose, request.probability, request.landmarks)
     model = make_model(request.method, prepared.bank, summary["task"], *options)
     with warnings.catch_warnings(record=True) as caught, remembered_interrupt() as pressed:
         warnings.simplefilter("always")
-        model.fit(X, y)
+        try:
+            prepared.fit(model)
+        except MemoryError as error:
+            if request.landmarks is not None or not can_use_landmarks(model[-1]):
+                raise
+            reason = str(error).partition(": raise")[0] or "they do not fit into memory"
+            raise DataError(too_many(str(summary["rows"]), reason)) from None
     if pressed.is_set() and out.exists():  # the finished model that is there is not replaced by a stopped one
         raise KeyboardInterrupt
     summary["notes"] += unique_messages(caught)
@@ -87,10 +75,27 @@ def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[s
     summary |= {"model": type(last).__name__, "method": request.method, "weights": weights_of(last)}
     if hasattr(last, "certificate_"):
         summary["relative_gap"] = float(last.certificate_.relative_gap)
-    summary["score"] = float(model.score(X, y))
+    summary |= _storage_of(last)
+    summary["score"] = prepared.score(model)
     summary["stopped"] = pressed.is_set()
-    save(model, out, notes={"command": COMMAND, **summary})
-    return {"written": str(out), **summary}, Fitted(model, X, y, prepared.ids)
+    _save(model, out, {"command": COMMAND, **summary})
+    fitted = Fitted(model, prepared.X, prepared.y, prepared.ids) if isinstance(prepared, Prepared) else None
+    return {"written": str(out), **summary}, fitted
+
+
+def _save(model: Any, out: Path, notes: dict[str, Any]) -> None:
+    """Write a model, to the temporary folder if not where it should be: a fit may have taken long."""
+    try:
+        save(model, out, notes=notes)
+    except OSError as error:
+        folder = Path(tempfile.mkdtemp(prefix="kernelweave-"))
+        kept = folder / out.name
+        try:
+            save(model, kept, notes=notes)
+        except OSError:
+            folder.rmdir()
+            raise error from None
+        raise DataError(f"{error} The model is kept as {kept}.") from None
 
 
 def report(fitted: Fitted, summary: dict[str, Any], out: Path, begin: Callable[[int], Tick]) -> None:
@@ -127,33 +132,10 @@ def report(fitted: Fitted, summary: dict[str, Any], out: Path, begin: Callable[[
         )
 
 
-def prepare(request: Request) -> Prepared:
-    """Read the files and decide what every column is."""
-    if request.task not in ("auto", "classification", "regression"):
-        raise DataError(f"--task is auto, classification or regression; got {request.task!r}.")
-    joined = read_tables(request.data, request.id_column, request.target)
-    columns = assign_columns(joined, request.target, request.views)
-    y, task = read_target(joined.frame[columns.target], request.target, request.task)
-    X = numeric_table(joined.frame, columns.used)
-    if len(X) < 2:
-        raise DataError(f"A model needs at least 2 rows, received {len(X)}; give a table with more.")
-    summary = {
-        "rows": len(X),
-        "files": list(joined.names),
-        "target": columns.target,
-        "id": request.id_column or ("id" if len(joined.names) > 1 else None),
-        "task": task,
-        "views": columns.views,
-        "left_out": columns.left_out,
-        "notes": [*joined.notes, *shared_id_notes(joined.frame, columns)],
-    }
-    if task == "classification":
-        summary["classes"] = {str(label): int((y == label).sum()) for label in np.unique(y)}
-    return Prepared(X, y, make_bank(request.bank, columns.positions), joined.ids, summary)
-
-
-def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[str, dict[str, Any]]:
-    """Return predictions as CSV, written to a file where one is named, and a summary."""
+def predict(
+    model_file: Path, data: Sequence[str], out: Path | None, *, verbose: bool = False
+) -> tuple[str, dict[str, Any]]:
+    """Write predictions as CSV to a file, or return them where none is named; and return a summary."""
     notes = about(model_file)["notes"]
     if not has_columns(notes):
         raise DataError(
@@ -167,34 +149,57 @@ def predict(model_file: Path, data: Sequence[str], out: Path | None) -> tuple[st
             f"The model was fitted on {len(notes['files'])} files ({', '.join(notes['files'])}); "
             f"got {len(data)}."
         )
-    joined = read_tables(data, notes["id"], id_optional=True)
     columns = list(dict.fromkeys(name for group in notes["views"].values() for name in group))
+    model, n_rows, said, content = load(model_file), 0, dict[str, None](), StringIO()
+    first: JoinedTable | None = None
+    with _csv(out, content) as write, reading_bar(verbose and out is not None, "predicting") as watch:
+        for joined, X in _samples(data, notes, columns, watch):
+            frame = prediction_table(model, X)
+            said |= dict.fromkeys(joined.notes)
+            if joined.ids is not None:
+                name = "id" if notes["id"] in frame.columns else notes["id"]
+                frame.insert(0, name, joined.ids)
+                if name != notes["id"]:
+                    said[f"the id column {notes['id']!r} is written as 'id' beside the predictions"] = None
+            write(frame.to_csv(index=False, header=first is None))
+            first = first or joined
+            n_rows += len(X)
+    assert first is not None  # a file without rows is refused
+    summary = {
+        "rows": n_rows,
+        "written": None if out is None else str(out),
+        "unused": [str(name) for name in first.frame.columns if name not in columns],
+        "notes": list(said),
+    }
+    return content.getvalue(), summary
+
+
+def _samples(
+    data: Sequence[str], notes: Mapping[str, Any], columns: list[str], watch: Watch
+) -> Iterator[tuple[JoinedTable, Any]]:
+    """Yield the rows to predict: those of one file as they are read, those of several at once."""
+    if len(data) == 1 and can_be_read_in_batches(data[0]):
+        for batch in read_in_batches(data[0], notes["id"], id_optional=True, watch=watch):
+            yield batch.table, batch.numbers(columns)
+        return
+    joined = read_tables(data, notes["id"], id_optional=True, watch=watch)
     missing = [name for name in notes["files"] if name not in joined.names]
     if len(joined.names) > 1 and missing:
         raise DataError(
             f"The model needs a file called {missing[0]!r}; name yours as {missing[0]}=FILE "
             f"(got {', '.join(joined.names)})."
         )
-    X = numeric_table(joined.frame, columns)
-    frame = prediction_table(load(model_file), X)
-    new_notes = list(joined.notes)
-    if joined.ids is not None:
-        name = "id" if notes["id"] in frame.columns else notes["id"]
-        frame.insert(0, name, joined.ids)
-        if name != notes["id"]:
-            new_notes.append(f"the id column {notes['id']!r} is written as 'id' beside the predictions")
-    content = StringIO()
-    frame.to_csv(content, index=False)
-    if out is not None:
-        written_whole(out, content.getvalue().encode())
-    unused = [str(name) for name in joined.frame.columns if name not in columns]
-    summary = {
-        "rows": len(X),
-        "written": None if out is None else str(out),
-        "unused": unused,
-        "notes": new_notes,
-    }
-    return content.getvalue(), summary
+    yield joined, numeric_table(joined.frame, columns)
+
+
+@contextmanager
+def _csv(out: Path | None, content: StringIO) -> Iterator[Callable[[str], Any]]:
+    """Yield what writes text to a file, which is there when all of it is, or else to ``content``."""
+    if out is None:
+        yield content.write
+        return
+    with whole_file(out) as write:
+        yield lambda text: write(text.encode())
 
 
 def prediction_table(model: Any, X: Any) -> Any:
@@ -226,9 +231,17 @@ def inspect(model_file: Path) -> dict[str, Any]:
             "upper": float(certificate.upper),
             "relative_gap": float(certificate.relative_gap),
         }
+    label |= _storage_of(last)
     if hasattr(last, "support_"):
         label["support"] = len(last.support_)
     return label
+
+
+def _storage_of(model: Any) -> dict[str, str]:
+    """Return how a model on landmarks stands for its kernels, and how far it is from the exact ones."""
+    if getattr(model, "features", None) is None or not hasattr(model, "storage_"):
+        return {}
+    return {"approximation": model.storage_.how}
 
 
 def has_columns(notes: Mapping[str, Any]) -> bool:

@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 from kernelweave.bank.subset import ConcatenatedBank
-from kernelweave.cli.commands import Prepared, Request, prepare
 from kernelweave.cli.methods import WITHOUT_COST, make_model, method_names
-from kernelweave.cli.progress import Tick, remembered_interrupt
+from kernelweave.cli.prepare import Prepared, Request, prepare_held
+from kernelweave.cli.progress import Tick, reading_bar, remembered_interrupt
 from kernelweave.errors import DataError
 from kernelweave.evaluation import paired
 from kernelweave.evaluation import summary as mean_and_deviation
@@ -104,7 +104,10 @@ def compare(
     """
     if folds < 2 or repeats < 1:
         raise DataError(f"--folds is 2 or more and --repeats 1 or more; got {folds} and {repeats}.")
-    prepared = prepare(request)
+    if request.most_rows is not None and request.most_rows < 2 * folds:
+        raise DataError(f"--rows is {2 * folds} or more for {folds} folds; got {request.most_rows}.")
+    with reading_bar(bool(request.verbose), "reading") as watch:
+        prepared = prepare_held(request, watch)
     X, y, summary = prepared.X, prepared.y, prepared.summary
     models = candidates(request, prepared, methods or DEFAULT_METHODS)
     result = ComparisonResult(_splits(X, y, summary["task"], folds, repeats), folds)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kernelweave.cli.files import TableFile, pandas, read_table
+import numpy as np
+
+from kernelweave.cli.files import TableFile, Watch, pandas, read_table, unwatched
 from kernelweave.errors import DataError
 from kernelweave.views.tables import near_matches
 
@@ -32,14 +34,39 @@ class JoinedTable:
 
 
 def read_tables(
-    words: Sequence[str], id_column: str | None, target: str = "", *, id_optional: bool = False
+    words: Sequence[str],
+    id_column: str | None,
+    target: str = "",
+    *,
+    id_optional: bool = False,
+    watch: Watch = unwatched,
+    most: int | None = None,
 ) -> JoinedTable:
-    """Read one file, or several that share an id column."""
-    column = "id" if id_column is None and len(words) > 1 else id_column
-    tables = [read_table(word, column, target) for word in words]
+    """Read one file, or several that share an id column; of more than ``most`` rows so many at random."""
+    if len(words) == 1:
+        table = read_table(words[0], id_column, target, watch=watch, most=most)
+        return _drawn(single_table(table, id_column, id_optional), table.n_rows, most)
+    joined = _joined_tables(words, "id" if id_column is None else id_column, target, watch)
+    return _drawn(joined, len(joined.frame), most)
+
+
+def _drawn(joined: JoinedTable, n_rows: int, most: int | None) -> JoinedTable:
+    """Return at most so many rows at random; a note says of how many, some of which may be gone before."""
+    if most is None or n_rows <= most:
+        return joined
+    frame, ids = joined.frame, joined.ids
+    if len(frame) > most:
+        rows = np.sort(np.random.default_rng(0).choice(len(frame), most, replace=False))
+        frame = frame.iloc[rows].reset_index(drop=True)
+        ids = None if ids is None else [ids[row] for row in rows]
+    note = f"{most} of {n_rows} rows are used, drawn at random; --rows says how many"
+    return replace(joined, frame=frame, ids=ids, notes=(*joined.notes, note))
+
+
+def _joined_tables(words: Sequence[str], column: str, target: str, watch: Watch) -> JoinedTable:
+    """Read several files and match their rows."""
+    tables = [read_table(word, column, target, watch=watch) for word in words]
     names = tuple(table.name for table in tables)
-    if len(tables) == 1 or column is None:
-        return _single_table(tables[0], id_column, id_optional)
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(
@@ -77,7 +104,8 @@ def find_column(joined: JoinedTable, column: str) -> str:
     raise DataError(f"There is no column {column!r}; did you mean {near_matches(column, tuple(columns))}?")
 
 
-def _single_table(table: TableFile, id_column: str | None, id_optional: bool) -> JoinedTable:
+def single_table(table: TableFile, id_column: str | None, id_optional: bool) -> JoinedTable:
+    """Return one file as a table; an id that is optional is noted where there is none."""
     if id_column is None:
         return JoinedTable(table.frame, table.groups, None, (table.name,))
     if id_optional and id_column not in table.frame.columns:

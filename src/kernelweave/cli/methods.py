@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelweave import presets
 from kernelweave.bank import KernelBank
+from kernelweave.bank.features import Landmarks
 from kernelweave.errors import DataError
 from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex, Uniform
@@ -45,11 +46,18 @@ def method_names(task: str) -> tuple[str, ...]:
 
 
 def make_model(
-    method: str, bank: Any, task: str, C: float | None, verbose: int = 0, probability: bool = False
+    method: str,
+    bank: Any,
+    task: str,
+    C: float | None,
+    verbose: int = 0,
+    probability: bool = False,
+    landmarks: int | None = None,
 ) -> Any:
     """Return an unfitted model: standardised columns, then the method over the bank.
 
-    C is the cost of an error; None is the default of the method.
+    C is the cost of an error; None is the default of the method. With ``landmarks``
+    kernels are approximated by their values at so many rows; any number of rows can then be learnt from.
     """
     if method not in method_names(task):
         near = near_matches(method, method_names(task))
@@ -72,7 +80,21 @@ def make_model(
         if "probability" not in model.get_params():
             raise DataError(f"{method} gives no probabilities for {task}; leave --probability out.")
         model.set_params(probability=True)
+    if landmarks is not None:
+        if landmarks < 1:
+            raise DataError(f"--landmarks must be a whole number of at least 1; got {landmarks}.")
+        if not can_use_landmarks(model):
+            raise DataError(
+                f"{method} needs exact kernels; leave --landmarks out, or use --method simple_mkl or l2_mkl."
+            )
+        model.set_params(features=Landmarks(landmarks), random_state=0)
     return make_pipeline(StandardScaler(), model)
+
+
+def can_use_landmarks(model: Any) -> bool:
+    """Return whether a model can learn on landmarks: it has such a parameter, and no solver of its own."""
+    params = model.get_params()
+    return "features" in params and params.get("solver") is None
 
 
 def make_bank(kind: str, views: Mapping[str, Sequence[int]]) -> Any:

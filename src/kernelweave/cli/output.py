@@ -22,6 +22,7 @@ def print_fit(console: Console, summary: dict[str, Any], *, hint: bool = False) 
     gap = f", relative duality gap {summary['relative_gap']:.1e}" if "relative_gap" in summary else ""
     kind = "accuracy" if summary["task"] == "classification" else "R²"
     console.print(f"{summary['model']}: {kind} on the training rows {summary['score']:.3f}{gap}.")
+    _print_approximation(console, summary)
     print_notes(console, summary["notes"])
     console.print(f"Model written to {summary['written']}.")
     if hint:
@@ -73,11 +74,17 @@ def print_model(console: Console, label: dict[str, Any]) -> None:
         print_columns(console, label["notes"])
     if label["weights"]:
         console.print(weight_table(label["weights"]))
+    _print_approximation(console, label)
     if "certificate" in label:
         c = label["certificate"]
         console.print(
             f"Objective in [{c['lower']:.6g}, {c['upper']:.6g}], relative gap {c['relative_gap']:.1e}."
         )
+
+
+def _print_approximation(console: Console, found: dict[str, Any]) -> None:
+    if "approximation" in found:
+        console.print(f"Learnt on {found['approximation']}.")
 
 
 def print_notes(console: Console, notes: list[str]) -> None:

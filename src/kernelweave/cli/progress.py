@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from kernelweave.cli.files import Watch
+
 Tick = Callable[[str], None]
 
 
@@ -25,6 +27,19 @@ def fits_bar(shown: bool) -> Iterator[Callable[[int], Tick]]:
             return lambda name: progress.update(bar, description=name, advance=1)
 
         yield begin
+
+
+@contextmanager
+def reading_bar(shown: bool, title: str) -> Iterator[Watch]:
+    """Yield what is to be told how much of a file is read; it shows that, and the time left."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as progress:
+        bar = progress.add_task(title, total=1.0)
+
+        def show(n_rows: int, n_columns: int, share: float) -> None:  # noqa: ARG001
+            progress.update(bar, completed=share)
+
+        yield show
 
 
 @contextmanager

@@ -8,13 +8,14 @@ from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.column_table import ColumnTable
-from kernelweave.bank.cross import combined, contributions, scores
+from kernelweave.bank.cross import combined, scores, weighted_contributions
 from kernelweave.estimators.validation import as_one_array, as_samples, check_input, is_precomputed
 from kernelweave.solvers import Certificate
 
@@ -79,9 +80,14 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _kernel_parts(self, X: Any) -> AnyArray:
         """Return what every kernel adds to the decision values: (rows, problems, M), without intercept."""
+        X = check_input(self, X, reset=False)
         eta = np.broadcast_to(self.kernel_weights_, (len(self.dual_coef_), len(self.bank_)))
-        coef = eta[:, :, None] * self.dual_coef_[:, None, :]
-        return contributions(self.bank_, check_input(self, X, reset=False), coef, self.support_)
+        return weighted_contributions(self.bank_, X, eta, self.dual_coef_, self.support_, self._n_threads)
+
+    @property
+    def _n_threads(self) -> int:
+        """How many threads passes over new samples have."""
+        return int(effective_n_jobs(getattr(self, "n_jobs", None)))
 
     def _kernel_rest(self) -> AnyArray:
         """Return what no kernel adds to the decision values: (problems,)."""
@@ -188,7 +194,7 @@ def _linear(models: Sequence[Any], coefs: Sequence[Matrix], X: Any) -> list[Matr
         stacked[end - count : end, model.support_] = coef
         eta[end - count : end] = model.kernel_weights_
     columns = np.flatnonzero(stacked.any(axis=0))
-    values = scores(first.bank_, X, eta, stacked[:, columns], columns)
+    values = scores(first.bank_, X, eta, stacked[:, columns], columns, first._n_threads)
     return np.split(values, ends[:-1], axis=1)
 
 

@@ -25,6 +25,7 @@ from kernelweave.estimators.validation import (
 from kernelweave.geometry import Simplex
 from kernelweave.learners import Hinge
 from kernelweave.solvers import Newton
+from kernelweave.views.batches import Batches
 
 
 class MKLClassifier(KernelClassifier, FeatureModel):
@@ -155,6 +156,11 @@ class MKLClassifier(KernelClassifier, FeatureModel):
         """
         self._check_parameters()
         if self.probability:
+            if isinstance(X, Batches) or hasattr(X, "to_delayed"):
+                raise ValueError(
+                    "probability=True calibrates on one table in memory; fit batches and Dask collections with "
+                    "probability=False."
+                )
             calibrate(self, X, y, sample_weight)
             return self
         return self._fit(X, y, sample_weight)

@@ -50,6 +50,8 @@ from kernelweave.views.batches import Batches, batches
 N_SAMPLE = 20_000
 # The exact kernels of this many samples say which of them to begin with.
 N_FIRST = 1_000
+# From more samples than these on passes compute in single precision as long as that closes the gap.
+MANY = 10_000
 # Rows that are scored at a time.
 N_SCORED = 65_536
 
@@ -79,6 +81,11 @@ class FeatureModel(MKLModel):
             )
         if self.features is None:
             return super()._fit(X, y, sample_weight)
+        self._check_features()
+        if isinstance(X, Batches) and y is not None:
+            raise ValueError(
+                "Batches bring their targets: give those to batches(X, y), once, and not to fit."
+            )
         if batched:
             if sample_weight is not None:
                 raise ValueError("Samples in batches have no weights of their own; use class_weight.")
@@ -148,8 +155,10 @@ class FeatureModel(MKLModel):
     def _solve_on_features(
         self, samples: Any, held: TableBlocks, kernels: FittedKernels, features: FittedFeatures
     ) -> list[FeatureResult]:
-        solver = FeatureNewton(self.tol, 100 if self.max_iter is None else self.max_iter)
-        dtype = "float32" if self.tol >= 1e-5 else "float64"
+        solver = FeatureNewton(self.tol)
+        if self.max_iter is not None:
+            solver.max_iter = self.max_iter
+        dtype = self._pass_dtype(samples.n_samples)
         results = []
         with gap_bars(self.verbose, "pass") as bar:
             for name, columns in self._columns_of_problems(held.n_targets).items():
@@ -159,6 +168,12 @@ class FeatureModel(MKLModel):
                 problem = FeatureProblem(part, features, self._elementwise_learner, self._geometry, dtype)
                 results.append(solver.solve(problem, eta, raising_when_stopped(Event(), bar(name, self.tol))))
         return results
+
+    def _pass_dtype(self, n_samples: int) -> str:
+        """Return the type that passes compute in, up to the last: float32 is faster, where that counts."""
+        if self.dtype != "auto":
+            return str(self.dtype)
+        return "float32" if self.tol >= 1e-5 and n_samples > MANY else "float64"
 
     def _first_weights(self, held: TableBlocks, kernels: FittedKernels) -> Vector:
         """Return the weights that solve the problem on a few samples with the kernels themselves."""
@@ -213,7 +228,7 @@ class FeatureModel(MKLModel):
         histories = [list(r.history) for r in results]
         self.history_ = histories[0] if len(results) == 1 else histories
         eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
-        error = approximation_error(kernels, features, held, eta)
+        error = approximation_error(kernels, features, held, eta, centre=self._learner.has_bias)
         self.storage_ = Storage(
             f"{len(kernels)} kernels by {self.features!r}: approximate, and so is what the certificate speaks of; on "
             f"{min(500, held.n_samples)} samples the combined kernel differs by {error:.1%}",
@@ -230,6 +245,7 @@ class FeatureModel(MKLModel):
         in their place; there is no certificate. A batch with an error in it leaves the model as it was.
         """
         self._check_parameters()
+        self._check_features()
         before = dict(vars(self))
         try:
             self._learn_batch(X, y, classes, sample_weight)
@@ -257,7 +273,7 @@ class FeatureModel(MKLModel):
                 self.streams_ = self._start_streams(block, kernels)
             problems = self._columns_of_problems(block.n_targets).values()
             parts = [block if columns is None else block.with_columns(columns) for columns in problems]
-            dtype = "float32" if self.tol >= 1e-5 else "float64"
+            dtype = self._pass_dtype(block.n_samples)
             self.streams_ = [
                 stream.after(
                     Block(part.X, part.Y, part.weight),
@@ -307,11 +323,14 @@ class FeatureModel(MKLModel):
         """Return the columns of every problem by its name; None: all of them share their weights."""
         return {"weights": None}
 
-    def _require_elementwise(self, held: TableBlocks) -> None:
-        """Check that the parts fit together, on samples in memory."""
+    def _check_features(self) -> None:
+        """Check what can be checked before any sample is read."""
         check_part("features", self.features, Features, "Landmarks(300)")
         if is_precomputed(self.bank):
             raise ValueError("Features need a bank that computes its kernels; got bank='precomputed'.")
+
+    def _require_elementwise(self, held: TableBlocks) -> None:
+        """Check that the parts fit together, on samples in memory."""
         for column in held.Y.T:
             self._learner.check(column, held.weight)
             self._elementwise_learner.elementwise(column, held.weight)
@@ -351,7 +370,11 @@ class FeatureModel(MKLModel):
     def _kernel_parts(self, X: Any) -> AnyArray:
         if not self._is_on_features:
             return super()._kernel_parts(X)
-        X = check_input(self, X, reset=False)
+        return self._contributions(check_input(self, X, reset=False))
+
+    def _contributions(self, X: Any) -> AnyArray:
+        if all(coef is None for coef in self.feature_coef_):  # no kernel is used
+            return np.zeros((n_rows(X), self.intercept_.size, len(self.feature_coef_)))
         return self.features_.contributions(X, self.feature_coef_, effective_n_jobs(self.n_jobs))
 
     def _values(self, X: Any) -> AnyArray:
@@ -359,10 +382,10 @@ class FeatureModel(MKLModel):
         if not self._is_on_features:
             return super()._values(X)
         X = check_input(self, X, reset=False)
-        n_threads, parts = effective_n_jobs(self.n_jobs), []
+        parts = []
         for start in range(0, n_rows(X), N_SCORED):
             rows = _safe_indexing(X, slice(start, start + N_SCORED))
-            parts.append(self.features_.contributions(rows, self.feature_coef_, n_threads).sum(axis=2))
+            parts.append(self._contributions(rows).sum(axis=2))
         return self._shaped(np.concatenate(parts) + self.intercept_)
 
 
@@ -376,9 +399,18 @@ def column_checker(estimator: Any) -> Any:
 
 
 def approximation_error(
-    kernels: FittedKernels, features: FittedFeatures, held: TableBlocks, eta: Vector, n_rows: int = 500
+    kernels: FittedKernels,
+    features: FittedFeatures,
+    held: TableBlocks,
+    eta: Vector,
+    *,
+    centre: bool,
+    n_rows: int = 500,
 ) -> float:
-    """Return how far the combined kernel of features is from the exact one on some samples, of its own size."""
+    """Return how far the combined kernel of features is from the exact one on some samples, of its own size.
+
+    ``centre`` says that a learner has an intercept, to which both are the same when centred.
+    """
     rows = np.unique(np.linspace(0, held.n_samples - 1, min(held.n_samples, n_rows)).astype(np.intp))
     used = np.flatnonzero(eta)
     X = _safe_indexing(held.X, rows)
@@ -389,5 +421,11 @@ def approximation_error(
         Phi = R if T is None else R @ T
         exact = exact + eta[m] * found[m]
         approximate = approximate + eta[m] * (Phi @ Phi.T)
+    if centre:
+        exact, approximate = _centred(exact), _centred(approximate)
     size = float(np.linalg.norm(exact))
     return float(np.linalg.norm(exact - approximate)) / size if size else 0.0
+
+
+def _centred(K: Matrix) -> Matrix:
+    return np.asarray(K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean())

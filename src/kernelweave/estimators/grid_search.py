@@ -137,6 +137,9 @@ class ParameterGrid:
 
 # -- one fold
 
+# A search on some of the samples has as many of every class, if there are.
+LEAST_OF_A_CLASS = 20
+
 
 @dataclass(frozen=True)
 class SplittableSamples:
@@ -154,13 +157,24 @@ class SplittableSamples:
             X = _safe_indexing(self.X, rows)
         return SplittableSamples(X, self.y[rows], None if self.weight is None else self.weight[rows])
 
-    def at_most(self, size: int, groups: Any = None) -> tuple[SplittableSamples, Any]:
-        """Return so many of the samples, spread evenly over their targets, and the groups they belong to."""
+    def at_most(
+        self, size: int, groups: Any = None, *, by_class: bool = True
+    ) -> tuple[SplittableSamples, Any]:
+        """Return about so many of the samples, spread evenly over their targets, and the groups they belong to.
+
+        Of every class there are a few, so that no fold lacks one for this reason alone.
+        """
         n = len(self.y)
         if n <= size:
             return self, groups
         _, codes = np.unique(self.y, return_inverse=True, axis=0)
-        rows = representative_rows(codes.reshape(n), np.arange(n), size)
+        codes = codes.reshape(n)
+        rows = representative_rows(codes, np.arange(n), size)
+        if by_class:
+            few = max(1, min(LEAST_OF_A_CLASS, size // (codes.max() + 1)))
+            rare = np.flatnonzero(np.bincount(codes[rows], minlength=codes.max() + 1) < few)
+            some = [representative_rows(codes, np.flatnonzero(codes == c), few) for c in rare]
+            rows = np.sort(np.concatenate([rows[~np.isin(codes[rows], rare)], *some]))
         return self.part(rows, rows), None if groups is None else np.asarray(groups)[rows]
 
 

@@ -37,7 +37,7 @@ from kernelweave.estimators.validation import (
     require_same_rows,
 )
 from kernelweave.geometry import Geometry
-from kernelweave.gram import GramStack, StoragePolicy, build_gram_stack
+from kernelweave.gram import GramStack, SolverSize, StoragePolicy, build_gram_stack
 from kernelweave.solvers import (
     Problem,
     Progress,
@@ -62,6 +62,8 @@ class MKLModel(KernelEstimator):
     learns_from: ClassVar[str] = "classes"
     # How parameters begin that leave the stored kernels as they are: one set of matrices serves a whole path.
     path_params: ClassVar[tuple[str, ...]] = ("geometry__", "learner__")
+    # Whether the weights solve one problem over weighted samples, so that a resample is the same with other weights.
+    refits_on_resamples: ClassVar[bool] = True
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Check the data, store the kernels, solve every problem, set the learnt attributes."""
@@ -117,12 +119,12 @@ class MKLModel(KernelEstimator):
         each = [None] * len(task.targets) if starts is None else starts
         with gap_bars(self.verbose) as bar, blas_threads(1):
             jobs = [
-                partial(self._solve_one, task, name, start, bar(name, self.tol))
+                partial(self._solve_target, task, name, start, bar(name, self.tol))
                 for name, start in zip(task.targets, each, strict=True)
             ]
             return interruptible(jobs, effective_n_jobs(self.n_jobs), stop)
 
-    def _solve_one(
+    def _solve_target(
         self, task: FitTask, name: str, start: WarmStart | None, progress: Progress | None, stop: Event
     ) -> FitResult:
         """Solve and certify one problem; its intercept is that of the kernels as given, not as centred."""
@@ -148,10 +150,10 @@ class MKLModel(KernelEstimator):
         stop: Event,
     ) -> tuple[Result, GramStack, Any]:
         """Return the result, the kernels it belongs to, and what else was learnt, here nothing."""
-        solver = self._solver(len(task.kernels), streamed=task.is_streamed)
+        solver = self._solver(len(task.kernels), streamed=task.needs_streamed_solver)
         if start is not None:
             problem = replace(problem, learner=with_inner_tol(problem.learner, solver.gap_tol))
-        elif self._uses_subsample and not task.is_streamed:
+        elif self._uses_subsample and not task.needs_streamed_solver:
             try:
                 start = subsample_warm_start(problem, solver, raising_when_stopped(stop, None))
             except KeyboardInterrupt:  # still solve once on all samples, so that there is a model
@@ -217,20 +219,28 @@ class MKLModel(KernelEstimator):
 
     def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:
         """Return what decides how the kernels are held for this many targets and candidate models."""
+        n_jobs, joined = effective_n_jobs(self.n_jobs), n_targets == 1
+        solver = SolverSize(
+            matrices=self._learner.held_matrices,
+            columns=data.Y.shape[1] if joined else 1,
+            side_by_side=1 if joined else min(n_jobs, n_targets),
+        )
         return StoragePolicy(
             centre=self._learner.has_bias,
             tol=min(self.tol, self._solver(len(data.kernels)).gap_tol),
             dtype=getattr(self, "dtype", "auto"),
             memory_limit=self.memory_limit,
-            n_threads=effective_n_jobs(self.n_jobs) if n_targets == 1 else 1,  # classes run side by side
+            n_threads=n_jobs if joined else 1,  # classes run side by side
             several_problems=n_targets * n_candidates > 1,
             streams_from=self._streams_from,
+            offers_features=hasattr(self, "features") and hasattr(self._learner, "elementwise"),
+            solver=solver,
         )
 
     @property
     def _streams_from(self) -> int | None:
         """From how many samples on a fit does without a matrix of all samples; None where a solver is named."""
-        return None if getattr(self, "solver", None) else getattr(self._learner, "streams_from", None)
+        return None if getattr(self, "solver", None) else self._learner.streams_from
 
     def _joint_learner(self, learner: Any) -> Any:
         """Return the learner of several columns that share their weights."""

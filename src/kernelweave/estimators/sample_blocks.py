@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from importlib import import_module
@@ -150,7 +150,17 @@ def read_blocks(number: int, X: Any, y: Any, column_checker: Any, code: TargetCo
         raise type(error)(f"In batch {number}: {error}") from error
     for start in range(0, len(Y), ROWS):
         rows = slice(start, min(start + ROWS, len(Y)))
-        yield Block(_safe_indexing(X, rows), Y[rows], weight[rows])
+        yield Block(_safe_indexing(X, rows), Y[rows], weight[rows], f"In batch {number}: ")
+
+
+# Seconds to wait for a sum before asking whether the cluster still lives.
+PATIENCE = 10.0
+
+
+def _cluster_is_gone() -> ConnectionError:
+    return ConnectionError(
+        "The Dask cluster is gone: neither its scheduler nor a worker answers; start it again and fit once more."
+    )
 
 
 @dataclass(frozen=True)
@@ -170,12 +180,25 @@ class ClusterBlocks:
         return self.held.n_targets
 
     def add_up(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        shared = self.client.scatter(arguments, broadcast=True, hash=False)
-        parts = [self._submit(_partition_sum, one, work, shared) for one in self.partitions]
-        while len(parts) > 1:  # always the same pairs, so that digits do not depend on who is first
-            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-            parts = [pair[0] if len(pair) == 1 else self._submit(add, *pair) for pair in pairs]
-        return parts[0].result()
+        try:
+            shared = self.client.scatter(arguments, broadcast=True, hash=False)
+            parts = [self._submit(_partition_sum, one, work, shared) for one in self.partitions]
+            while len(parts) > 1:  # always the same pairs, so that digits do not depend on who is first
+                pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+                parts = [pair[0] if len(pair) == 1 else self._submit(add, *pair) for pair in pairs]
+            return self._result(parts[0])
+        except (OSError, TimeoutError, CancelledError) as error:
+            raise _cluster_is_gone() from error
+
+    def _result(self, future: Any) -> Any:
+        """Return the result; waiting for it ends when the scheduler is lost."""
+        while True:
+            try:
+                return future.result(timeout=PATIENCE)
+            except TimeoutError:
+                if future.status == "error" or self.client.status != "running":
+                    raise
+                self.client.scheduler_info()  # raises where nobody answers
 
     def sample(self, size: int) -> TableBlocks | None:
         return held_sample(self.held, size, self.n_samples)
@@ -220,11 +243,21 @@ def _read_partition(number: int, X: Any, y: Any, column_checker: Any, code: Targ
 
 def _partition_sum(blocks: list[Block], work: Callable[..., Any], arguments: Any) -> Any:
     with blas_threads(1):
-        return reduce(add, (work(block, *arguments) for block in blocks), NOTHING)
+        return reduce(add, (_named(work, block, *arguments) for block in blocks), NOTHING)
 
 
 def _with_columns(blocks: list[Block], columns: Indices) -> list[Block]:
     return [block._replace(Y=np.ascontiguousarray(block.Y[:, columns])) for block in blocks]
+
+
+def _named(work: Callable[..., Any], block: Block, *arguments: Any) -> Any:
+    """Return what the work makes of a block; errors say where the block comes from."""
+    try:
+        return work(block, *arguments)
+    except (ValueError, TypeError) as error:
+        if not block.origin:
+            raise
+        raise ValueError(f"{block.origin}{error}") from error
 
 
 def added_up(
@@ -234,7 +267,7 @@ def added_up(
     total, waiting = None, deque[Future[Any]]()
     with ThreadPoolExecutor(max(1, n_threads)) as pool, blas_threads(1):
         for block in blocks:
-            waiting.append(pool.submit(work, block, *arguments))
+            waiting.append(pool.submit(_named, work, block, *arguments))
             if len(waiting) > 2 * n_threads:  # a few ahead, so that no thread waits and little is held
                 done = waiting.popleft().result()
                 total = done if total is None else total + done

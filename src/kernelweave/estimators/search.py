@@ -51,6 +51,7 @@ class SearchedModel(MKLModel):
     """
 
     model: ClassVar[type[MKLModel]]
+    refits_on_resamples: ClassVar[bool] = False  # its best_estimator_ does
 
     def __init__(
         self,
@@ -84,7 +85,8 @@ class SearchedModel(MKLModel):
         samples, learner = self._samples(X, y, sample_weight)
         by_number = self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split")
         if self.search_samples is not None and by_number:  # pairs of indices speak of all samples
-            samples, groups = samples.at_most(self.search_samples, groups)
+            samples, groups = samples.at_most(self.search_samples, groups, by_class=is_classifier(self))
+        self.n_search_samples_ = len(samples.y)
         folds = split(samples, self.cv, groups, is_classifier(self))
         grid, rows = self._run(samples, folds, learner)
         self.n_splits_ = len(folds)
@@ -213,8 +215,9 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         A scorer of scikit-learn's that needs decision values or predictions; None is the accuracy.
     refit : bool, default=True
         Fit `MKLClassifier` with the best parameters to all samples; False leaves nothing to predict with.
-    search_samples : int or None, default=4000
-        Most samples that the search looks at, classes in proportion; the last fit is to all. None: all of them.
+    search_samples : int or None, default=3000
+        About how many samples the search looks at: classes in proportion, but 20 of each at least where there are
+        so many. The last fit is to all, at the same C. None, or folds given as pairs: the search sees all.
     features : Landmarks, RandomFourier or None, default=None
         For the last fit, as in `MKLClassifier`; the search has the kernels themselves.
     n_jobs : int or None, default=None
@@ -233,10 +236,14 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
     cv_results_ : dict of columns, one row per candidate and fold: the parameters, ``fold``, ``score``,
         ``relative_gap``, ``machines``, ``seconds``, ``active_kernels``; `frame` makes a table of it
     n_splits_ : int
+    n_search_samples_ : int, how many samples the search looked at
     kernel_weights_, certificate_, ... : all that `MKLClassifier` learns, of ``best_estimator_``
 
     Notes
     -----
+    From some thousands of samples on the search costs much the same whatever their number, and the last fit is a
+    small part of it: raise ``search_samples`` where the scores of the best candidates are closer than their noise,
+    about the root of score × (1 − score) / search_samples.
     Equal scores go to the simpler model: the smaller C (the larger nu), then the more even weights (smaller θ
     or v, larger p); values of any other parameter count from first to last as given. Held-out samples count
     by ``sample_weight`` where the scorer takes weights, else once each. Ctrl-C before the last candidate is
@@ -275,7 +282,7 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         cv: Any = None,
         scoring: Any = None,
         refit: bool = True,
-        search_samples: int | None = 4000,
+        search_samples: int | None = 3000,
         features: Any = None,
         solver: Any = None,
         tol: float = 1e-4,
@@ -380,7 +387,7 @@ class MKLRegressorCV(SearchedModel, MKLRegressor):
         cv: Any = None,
         scoring: Any = None,
         refit: bool = True,
-        search_samples: int | None = 4000,
+        search_samples: int | None = 3000,
         features: Any = None,
         solver: Any = None,
         tol: float = 1e-4,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass, field, is_dataclass, replace
 from threading import Lock
@@ -56,7 +57,7 @@ class FitTask:
         return self.data.kernels
 
     @property
-    def is_streamed(self) -> bool:
+    def needs_streamed_solver(self) -> bool:
         """Whether the solver has to do without a matrix of all samples."""
         return isinstance(self.grams, StreamedGrams) and not self.grams.may_combine
 
@@ -67,10 +68,13 @@ class FitTask:
     def float64_grams(self) -> GramStack | None:
         """Return the kernels stored in float64, once for all problems that ask.
 
-        None where the dtype was fixed by the user, or where float64 does not fit into memory.
+        None where the dtype was fixed by the user, or where float64 does not fit into memory. Where nothing is
+        stored, nothing is then either: the solver relies on it.
         """
         if self.policy.dtype != "auto":
             return None
+        if isinstance(self.grams, StreamedGrams) and self.needs_streamed_solver:
+            return self.grams.in_float64()
         with self._lock:
             if not self._float64:
                 try:
@@ -152,26 +156,27 @@ def with_inner_tol(learner: Learner, tol: float) -> Learner:
 def warn_if_open(results: list[Result], tol: float) -> None:
     """Warn when a certificate did not reach the tolerance; meant to be called by ``fit``."""
     still_open = [result for result in results if result.stopped != "converged"]
-    if not still_open:
-        return
-    worst = max(still_open, key=lambda result: result.certificate.relative_gap)
-    warnings.warn(
-        f"Stopped at a relative duality gap of {worst.certificate.relative_gap:.2e}, above tol={tol:.2e}: "
-        f"{stop_reason(worst.stopped, worst.n_iter)}.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
+    if still_open:
+        worst = max(still_open, key=lambda result: result.certificate.relative_gap)
+        _warn(worst.certificate, tol, stop_reason(worst.stopped, worst.n_iter))
 
 
 def warn_of_gap(certificate: Certificate, tol: float, why: str) -> None:
-    """Warn when a certificate did not reach the tolerance; meant to be called by ``fit``."""
-    gap = certificate.relative_gap
-    if gap > tol:
-        warnings.warn(
-            f"Stopped at a relative duality gap of {gap:.2e}, above tol={tol:.2e}: {why}.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+    """Warn when a certificate is above the tolerance; meant to be called by ``fit``."""
+    if certificate.relative_gap > tol:
+        _warn(certificate, tol, why)
+
+
+def _warn(certificate: Certificate, tol: float, why: str) -> None:
+    """Warn at the line outside of this package that asked for the fit."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("kernelweave."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(
+        f"Stopped at a relative duality gap of {certificate.relative_gap:.2e}, above tol={tol:.2e}: {why}.",
+        ConvergenceWarning,
+        stacklevel=level,
+    )
 
 
 def stop_reason(stopped: str, n_iter: int) -> str:

@@ -24,7 +24,7 @@ from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.learners import Learner
 from kernelweave.views.joining import row_labels
-from kernelweave.views.tables import is_sparse
+from kernelweave.views.tables import as_table, is_column_of_objects, is_sparse, is_table_of_objects
 
 PRECOMPUTED = "precomputed"
 # Targets of a learner, in words.
@@ -76,6 +76,12 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
         if reset:
             estimator.n_features_in_ = X.shape[1]
         return X
+    if is_column_of_objects(X) or is_table_of_objects(X):
+        X = as_table(X, "X")
+        if not hasattr(X, "columns"):  # kernels say what they cannot read
+            if reset:
+                estimator.n_features_in_ = X.shape[1]
+            return X
     if hasattr(X, "columns"):  # pandas and polars frames keep their columns until the bank picks some
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
@@ -321,7 +327,7 @@ def check_part(name: str, value: Any, kind: type, example: str) -> None:
 def check_learner(value: Any, targets: str, example: str) -> None:
     """Require a learner for such targets: "classes", "real" numbers or "none"."""
     check_part("learner", value, Learner, example)
-    if targets not in getattr(value, "learns_from", (targets,)):  # a learner of somebody else may not say
+    if targets not in value.learns_from:
         known = (getattr(learners, name) for name in learners.__all__)
         fitting = [one.__name__ for one in known if targets in getattr(one, "learns_from", ())]
         raise IncompatiblePartsError(

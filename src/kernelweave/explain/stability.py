@@ -108,7 +108,8 @@ def weight_stability(
     Parameters
     ----------
     model : MKLClassifier, MKLRegressor, FisherMKLClassifier, OneClassMKL
-        The model; it is cloned, never changed. Standardise the columns beforehand.
+        The model, or a fitted search for one, whose best parameters are taken; it is cloned, never changed.
+        Standardise the columns beforehand.
     X, y : training data as for ``fit``.
     n_resamples : int, default=100
         Number of resamples.
@@ -141,15 +142,21 @@ def weight_stability(
     ('sepal·gaussian(scale=1)', 'petal·gaussian(scale=1)')
 
     """
+    model = getattr(model, "best_estimator_", model)  # of a search: with the parameters it chose
     if not isinstance(model, MKLModel):
         raise NotOfferedError(
             f"weight_stability refits models that learn kernel weights, such as MKLClassifier; got "
             f"{type(model).__name__}: pass the last step of a pipeline and transformed samples."
         )
-    if type(model)._fit is not MKLModel._fit or hasattr(model, "local_weights"):
+    if not model.refits_on_resamples:
         raise NotOfferedError(
             f"The weights of {type(model).__name__} do not come from one problem over weighted samples, so "
             "they cannot be refitted on resamples of them."
+        )
+    if getattr(model, "features", None) is not None:
+        raise NotOfferedError(
+            f"weight_stability refits on the kernels themselves, and this {type(model).__name__} learns on "
+            f"{model.features!r}: set features=None, and pass a few thousand samples."
         )
     if n_resamples < 2 or not 0.0 < level < 1.0:
         raise ValueError(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from kernelweave.geometry.interior_point import (
     cholesky,
     interior_point,
 )
+
+if TYPE_CHECKING:
+    from kernelweave.geometry.base import Geometry
 
 # --------------------------------------------------------------- on sets with a smooth description
 
@@ -187,17 +190,20 @@ def _exact_step(eta: Vector, h: Vector, H: Matrix, upper: Vector, ridge: float) 
     A, b = H.copy(), h + H @ eta + 1e-11 * curvature * eta
     A[np.diag_indices(n)] += 1e-11 * curvature + ridge
     x = _exchange(A, b, upper, np.where(eta <= 0.0, -1, np.where(eta >= upper, 1, 0)))
-    if x is not None:
-        return x
-    for digits in (1e-4, 1e-12):  # a rough minimiser shows most free weights, and costs a third
-        near = interior_point_minimiser(A, b, _inside(upper), upper=upper, unit_sum=True, digits=digits)
-        state = np.where(near.at_zero, -1, np.where(near.at_upper, 1, 0))
-        x = _exchange(A, b, upper, state) if np.any(state == 0) else None
-        if x is not None:
-            return x
-    if np.any(state == 0):
-        return np.asarray(near.x / near.x.sum())
-    return np.where(state > 0, upper, 0.0)  # a vertex
+    if x is None:  # a rough minimiser shows most free weights, and costs a third of an exact one
+        _, x = _from_interior(A, b, upper, 1e-4)
+    if x is None:
+        near, x = _from_interior(A, b, upper, 1e-12)
+    return near if x is None else x
+
+
+def _from_interior(A: Matrix, b: Vector, upper: Vector, digits: float) -> tuple[Vector, Vector | None]:
+    """Return the interior point's minimiser, and the one that its free weights lead to, None where they do not."""
+    found = interior_point_minimiser(A, b, _inside(upper), upper=upper, unit_sum=True, digits=digits)
+    state = np.where(found.at_zero, -1, np.where(found.at_upper, 1, 0))
+    if not np.any(state == 0):
+        return np.where(state > 0, upper, 0.0), None  # a vertex
+    return np.asarray(found.x / found.x.sum()), _exchange(A, b, upper, state)
 
 
 def _inside(upper: Vector) -> Vector:
@@ -251,20 +257,12 @@ def _exchange(A: Matrix, b: Vector, upper: Vector, state: NDArray[np.int_]) -> V
 # ------------------------------------------------------------------ on any set with a proximal map
 
 
-class Proximable(Protocol):
-    """What accelerated proximal steps need of a set."""
-
-    def value(self, eta: Vector) -> float: ...
-    def conjugate(self, h: Vector) -> float: ...
-    def prox(self, z: Vector, step: float) -> Vector: ...
-
-
-def is_model_minimiser(geometry: Proximable, x: Vector, eta: Vector, h: Vector, H: Matrix) -> bool:
+def is_model_minimiser(geometry: Geometry, x: Vector, eta: Vector, h: Vector, H: Matrix) -> bool:
     """Return whether x is the model's minimiser, up to rounding."""
     return _excess_gap(geometry, x, eta, h, H) <= 0.0
 
 
-def proximal_steps(geometry: Proximable, eta: Vector, h: Vector, H: Matrix, max_iter: int = 5000) -> Vector:
+def proximal_steps(geometry: Geometry, eta: Vector, h: Vector, H: Matrix, max_iter: int = 5000) -> Vector:
     """Return argmin of r(x) - <h, x - eta> + (x - eta)'H(x - eta) / 2 by accelerated proximal steps from eta.
 
     Notes
@@ -296,7 +294,7 @@ def proximal_steps(geometry: Proximable, eta: Vector, h: Vector, H: Matrix, max_
     return best
 
 
-def _excess_gap(geometry: Proximable, x: Vector, eta: Vector, h: Vector, H: Matrix) -> float:
+def _excess_gap(geometry: Geometry, x: Vector, eta: Vector, h: Vector, H: Matrix) -> float:
     """Return by how much the model's gap at x exceeds what counts as zero.
 
     That is 1e-11 of the energy spent, and what rounding leaves of a stiff model's curvature times distance.

@@ -88,6 +88,11 @@ class Geometry(Part, ABC):
         return False
 
     @property
+    def fast_model_step(self) -> bool:
+        """Whether `model_step` has a closed form of active sets: then solving a model again costs little."""
+        return False
+
+    @property
     def tunable(self) -> str | None:
         """The parameter a search varies unless it is given another; None if there is nothing to vary."""
         return None

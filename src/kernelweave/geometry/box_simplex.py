@@ -103,6 +103,10 @@ class BoxSimplex(Geometry):
     def linear_bounds(self, n_kernels: int) -> list[tuple[float, float]]:
         return [(0.0, self.cap(n_kernels))] * n_kernels
 
+    @property
+    def fast_model_step(self) -> bool:
+        return True
+
     def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         return capped_simplex_step(eta, h, H, self.cap(len(h)))
 

@@ -97,5 +97,9 @@ class Simplex(OnSimplex):
         direction[pivot] = -direction.sum()
         return direction
 
+    @property
+    def fast_model_step(self) -> bool:
+        return True
+
     def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         return capped_simplex_step(eta, h, H, 1.0)

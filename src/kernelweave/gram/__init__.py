@@ -1,6 +1,7 @@
 """How Gram matrices are held: by reference, packed, or not at all; one protocol."""
 
 from kernelweave.gram.dense import DenseGrams
+from kernelweave.gram.memory import SolverSize
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.policy import StoragePolicy, build_gram_stack, exact_gram_stack
 from kernelweave.gram.protocol import GramStack
@@ -13,6 +14,7 @@ __all__ = [
     "GramStack",
     "KernelSource",
     "PackedGrams",
+    "SolverSize",
     "Storage",
     "StoragePolicy",
     "StreamedGrams",

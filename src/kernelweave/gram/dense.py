@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.gram.packed import PackedGrams, reference_samples
+from kernelweave.gram.packed import PackedGrams, as_columns, as_rows, reference_samples
 from kernelweave.gram.rounding import SINGLE, arithmetic_errors
 from kernelweave.gram.storage import Storage, counted
 
@@ -96,24 +96,24 @@ class DenseGrams:
         return K
 
     def energies(self, coef: AnyArray, which: Indices | None = None) -> Vector:
-        if which is not None and which.size < self.n_kernels:
+        if which is not None:
             return self.subset(which).energies(coef)
-        V, h = _rows(coef), np.empty(self.n_kernels)
+        V, h = as_rows(coef), np.empty(self.n_kernels)
         _core.energies_of_matrices(self.matrices, V, h, self.n_threads)
         return np.asarray(h - (self.shifts @ V.T) @ V.sum(axis=1))
 
     def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:
-        V = _rows(coef)
-        marked = None if needed is None else _rows(needed).astype(np.uint8)
+        V = as_rows(coef)
+        marked = None if needed is None else as_rows(needed, np.uint8)
         out = np.empty((self.n_kernels, *V.shape))
         _core.matvecs_of_matrices(self.matrices, V, out, self.n_threads, marked)
         if self.centre:  # K V - 1 (shift'V) - shift (1'V), and the coefficients sum to zero
             out -= (self.shifts @ V.T)[:, :, None]
-        return np.ascontiguousarray(out.transpose(0, 2, 1)).reshape(self.n_kernels, *coef.shape)
+        return as_columns(out, coef)
 
     def matvec(self, eta: Vector, coef: AnyArray) -> AnyArray:
         """Return K(eta) V; K(eta) itself is not held."""
-        V = _rows(coef)
+        V = as_rows(coef)
         out, eta = np.empty(V.shape), np.ascontiguousarray(eta)
         _core.matvec_of_matrices(self.matrices, eta, V, out, self.n_threads)
         if self.centre:
@@ -159,8 +159,3 @@ def centring_shifts(matrices: Sequence[Matrix], n_threads: int = 1) -> Matrix:
     shifts = np.empty((len(matrices), n))
     _core.reference_means(list(matrices), reference_samples(n).astype(np.uint64), shifts, n_threads)
     return shifts
-
-
-def _rows(coef: AnyArray) -> AnyArray:
-    """Return one row per column of coefficients, as the compiled loops take them."""
-    return np.ascontiguousarray(coef.reshape(coef.shape[0], -1).T)

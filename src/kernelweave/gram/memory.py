@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 # What a fit may take unless it is told: this share of what is free, and no more than this many bytes.
@@ -21,28 +22,55 @@ def budget(memory_limit: float | None) -> int:
     return int(min(SHARE_OF_FREE * free_bytes(), MOST) if memory_limit is None else memory_limit)
 
 
-def packed_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
+@dataclass(frozen=True)
+class SolverSize:
+    """What a solver holds of all samples, beside the kernels.
+
+    Parameters
+    ----------
+    sample_bytes : bytes of the samples once more, as kernels are computed from them.
+    matrices : float64 matrices of the learner's own, such as a factor, beside the combined one.
+    columns : targets that are solved for together.
+    side_by_side : problems that are solved at the same time, each with matrices of its own.
+    """
+
+    sample_bytes: int = 0
+    matrices: int = 0
+    columns: int = 1
+    side_by_side: int = 1
+
+
+ONE = SolverSize()
+
+
+def packed_bytes(n_samples: int, n_kernels: int, itemsize: int, solver: SolverSize = ONE) -> int:
     """Return the bytes of a packed stack together with what a solver holds beside it."""
-    return triangle_bytes(n_samples, n_kernels, itemsize) + unpacked_bytes(n_samples, n_kernels, itemsize)
+    beside = unpacked_bytes(n_samples, n_kernels, itemsize, solver)
+    return triangle_bytes(n_samples, n_kernels, itemsize) + beside
 
 
-def unpacked_bytes(n_samples: int, n_kernels: int, itemsize: int) -> int:
+def unpacked_bytes(n_samples: int, n_kernels: int, itemsize: int, solver: SolverSize = ONE) -> int:
     """Return the bytes of what a solver holds beside the kernels.
 
-    That is the combined matrix, the rows being made, per kernel its shift and the images of a few vectors for
-    every thread, and the kernels of the subsample that a start is looked for on.
+    That is the combined matrix and the learner's own, the rows being made, per kernel its shift and the images of
+    a few vectors for every thread, and the kernels of the subsample that a start is looked for on.
     """
-    per_kernel = 8 * n_samples * FLOAT64_BYTES
+    per_kernel = 8 * n_samples * FLOAT64_BYTES * solver.columns
+    matrices = n_samples**2 * (itemsize + solver.matrices * FLOAT64_BYTES)
     subsample = min(SUBSAMPLE, triangle_bytes(min(n_samples // 4, 1000), n_kernels, FLOAT64_BYTES))
-    return n_kernels * per_kernel + n_samples**2 * itemsize + ROWS + (subsample if n_samples >= 1000 else 0)
+    one = n_kernels * per_kernel + matrices + ROWS + (subsample if n_samples >= 1000 else 0)
+    return one * solver.side_by_side + solver.sample_bytes
 
 
-def streamed_bytes(n_samples: int, n_kernels: int, n_columns: int) -> int:
+def streamed_bytes(
+    n_samples: int, n_kernels: int, n_columns: int, itemsize: int = 4, solver: SolverSize = ONE
+) -> int:
     """Return the bytes of a fit that stores no kernel: the samples once more, products, and a block of pairs."""
     rows = n_samples * n_columns * FLOAT64_BYTES
     products = 3 * min(n_kernels, 64) * n_samples * FLOAT64_BYTES
     coarse = triangle_bytes(min(n_samples, 1000), n_kernels, FLOAT64_BYTES)
-    return rows + products + coarse + block_samples(n_samples) ** 2 * 4 + ROWS
+    block = block_samples(n_samples) ** 2 * itemsize
+    return rows + (products + coarse + block + ROWS) * solver.side_by_side
 
 
 def block_samples(n_samples: int) -> int:

@@ -111,20 +111,20 @@ class PackedGrams:
         if which is not None:
             return self.subset(which).energies(coef)
         out = np.empty(self.n_kernels)
-        _core.energies(self.packed, _columns(coef), out, self.n_threads)
+        _core.energies(self.packed, as_rows(coef), out, self.n_threads)
         return out
 
     def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:
-        columns = _columns(coef)
-        marked = None if needed is None else needed.reshape(columns.shape).astype(np.uint8)
-        out = np.empty((self.n_kernels, *columns.shape))
-        _core.matvecs(self.packed, columns, out, self.n_threads, marked)
-        return out.reshape(self.n_kernels, *coef.shape)
+        V = as_rows(coef)
+        marked = None if needed is None else as_rows(needed, np.uint8)
+        out = np.empty((self.n_kernels, *V.shape))
+        _core.matvecs(self.packed, V, out, self.n_threads, marked)
+        return as_columns(out, coef)
 
     def matvec_with_error(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
         if not self.is_rounded:
             return np.tensordot(eta, self.matvecs(coef), axes=1), np.zeros(coef.shape)
-        V = np.ascontiguousarray(_columns(coef).T)
+        V = as_rows(coef)
         product, abs_product = np.empty(V.shape), np.empty(V.shape)
         _core.matvec_and_size(self.packed, np.ascontiguousarray(eta), V, product, abs_product, self.n_threads)
         product, abs_product = product.T.reshape(coef.shape), abs_product.T.reshape(coef.shape)
@@ -146,8 +146,14 @@ class PackedGrams:
         return replace(self, packed=packed, shifts=self.shifts[:, rows], roots=self.roots[:, rows])
 
 
-def _columns(coef: AnyArray) -> Matrix:
-    return np.ascontiguousarray(coef.reshape(coef.shape[0], -1), dtype=np.float64)
+def as_rows(coef: AnyArray, dtype: type = np.float64) -> AnyArray:
+    """Return one row per column of coefficients, as the compiled loops take them."""
+    return np.ascontiguousarray(coef.reshape(coef.shape[0], -1).T, dtype=dtype)
+
+
+def as_columns(products: AnyArray, coef: AnyArray) -> AnyArray:
+    """Return products as the compiled loops leave them, one row per column, with the shape of the coefficients."""
+    return np.ascontiguousarray(products.transpose(0, 2, 1)).reshape(len(products), *coef.shape)
 
 
 def reference_samples(n_samples: int) -> Indices:

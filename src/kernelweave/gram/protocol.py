@@ -67,7 +67,10 @@ class GramStack(Protocol):
         ...
 
     def matvec_with_error(self, eta: Vector, coef: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Return K(eta) V in double precision, and for every entry how far that of the originals may be."""
+        """Return K(eta) V in double precision, and for every entry how far that of the originals may be.
+
+        Infinity where no bound is known: whoever needs one reads the kernels again as they were given.
+        """
         ...
 
     def energy_errors(self, coef: AnyArray) -> Vector:

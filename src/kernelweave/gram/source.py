@@ -22,9 +22,9 @@ class NewRows:
     rows: Any = field(repr=False)
     forms: tuple[ScaledForm, ...] = field(repr=False)
 
-    def in_precision(self, group: KernelGroup, dtype: str) -> NewRows:
+    def in_dtype(self, group: KernelGroup, dtype: str) -> NewRows:
         """Return the same samples, for values in this precision where the group can."""
-        return NewRows(group.in_precision(self.rows, dtype), self.forms)
+        return NewRows(group.rows_in_dtype(self.rows, dtype), self.forms)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class KernelSource:
 
     # -- parts of it
 
-    def only(self, which: Indices) -> KernelSource | None:
+    def renumbered_subset(self, which: Indices) -> KernelSource | None:
         """Return those of its kernels that are among some, under their positions there; None if none is."""
         place = {int(m): position for position, m in enumerate(which)}
         own = [a for a, m in enumerate(self.kernels) if int(m) in place]
@@ -80,9 +80,9 @@ class KernelSource:
         forms = tuple(form.at(local) for form in self.forms)
         return replace(self, rows=self.rows[local], forms=forms, n_samples=rows.size, samples=samples)
 
-    def in_precision(self, dtype: str) -> KernelSource:
+    def in_dtype(self, dtype: str) -> KernelSource:
         """Return the same kernels, evaluated in this precision where the group can."""
-        return replace(self, rows=self.group.in_precision(self.rows, dtype))
+        return replace(self, rows=self.group.rows_in_dtype(self.rows, dtype))
 
     def centred(self, shifts: Matrix) -> KernelSource:
         """Return kernels K_ij − r_i − r_j, with one row of shifts r for every kernel of the stack."""

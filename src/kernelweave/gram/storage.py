@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Storage:
     """How the kernels were held while the weights were learnt, and the most any of them lost by it.
 
-    ``error`` is the most that an entry lost to a low-rank basis, as a share of the largest, or its rounding
-    in float32, before they are added up. Certificates speak of the kernels that were given.
+    ``error`` is the most that an entry lost by rounding to float32, as a share of the largest, before they are added
+    up. Certificates speak of the kernels that were given.
     """
 
     how: str

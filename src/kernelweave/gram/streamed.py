@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -43,7 +42,7 @@ class StreamedGrams:
     ) -> None:
         # In the precision of the samples, and in that of the values.
         self.given = list(sources) if shifts is None else [source.centred(shifts) for source in sources]
-        self.sources = [source.in_precision(dtype) for source in self.given]
+        self.sources = [source.in_dtype(dtype) for source in self.given]
         self.n_kernels, self.n_samples = n_kernels, n_samples
         self.dtype, self.n_threads, self._shifts = np.dtype(dtype), n_threads, shifts
         self.may_combine = may_combine
@@ -140,7 +139,7 @@ class StreamedGrams:
 
     def energies(self, coef: AnyArray, which: Indices | None = None) -> Vector:
         if which is not None:
-            return self.only(which).energies(coef)
+            return self.streamed_subset(which).energies(coef)
         columns = _support(coef)
         V = coef[columns].reshape(columns.size, int(np.prod(coef.shape[1:])))
         out = np.zeros(self.n_kernels)
@@ -165,13 +164,13 @@ class StreamedGrams:
 
     # -- parts of it
 
-    def at(self, rows: Indices) -> StreamedGrams:
-        """Return the kernels of some samples, streamed too; rows ascend."""
+    def streamed_sample(self, rows: Indices) -> StreamedGrams:
+        """Return all kernels between these samples alone, which are not stored either; rows ascend."""
         shifts = None if self._shifts is None else self._shifts[:, rows]
         return self._of([source.at(rows) for source in self.given], self.n_kernels, rows.size, shifts)
 
-    def only(self, which: Indices) -> StreamedGrams:
-        """Return these kernels alone, streamed too."""
+    def streamed_subset(self, which: Indices) -> StreamedGrams:
+        """Return these kernels alone, which are not stored either."""
         shifts = None if self._shifts is None else self._shifts[which]
         return self._of(self._chosen(which), which.size, self.n_samples, shifts)
 
@@ -181,12 +180,12 @@ class StreamedGrams:
             self._chosen(which), which.size, n, dtype=dtype, centre=False, n_threads=self.n_threads
         )
 
-    def _chosen(self, which: Indices) -> list[KernelSource]:
-        return [part for source in self.given if (part := source.only(which)) is not None]
-
     def in_float64(self) -> StreamedGrams:
         """Return the same kernels with values in double precision."""
         return self._of(self.given, self.n_kernels, self.n_samples, self._shifts, "float64")
+
+    def _chosen(self, which: Indices) -> list[KernelSource]:
+        return [part for source in self.given if (part := source.renumbered_subset(which)) is not None]
 
     def sample(self, rows: Indices) -> PackedGrams:
         sources = [source.at(rows) for source in self.given]
@@ -205,8 +204,14 @@ class StreamedGrams:
         dtype: str | None = None,
     ) -> StreamedGrams:
         """Return another stack of such kind; its sources are centred already."""
-        how: dict[str, Any] = {"n_threads": self.n_threads, "may_combine": self.may_combine}
-        other = StreamedGrams(sources, n_kernels, n_samples, dtype=dtype or self.dtype.name, **how)
+        other = StreamedGrams(
+            sources,
+            n_kernels,
+            n_samples,
+            dtype=dtype or self.dtype.name,
+            n_threads=self.n_threads,
+            may_combine=self.may_combine,
+        )
         other._shifts = shifts
         return other
 

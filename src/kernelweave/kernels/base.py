@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from copy import copy
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from kernelweave._part import Part
 from kernelweave._typing import Matrix, Vector
 from kernelweave.kernels.distances import is_sparse
+from kernelweave.kernels.objects import as_cells, is_numeric
 from kernelweave.kernels.pairs import Pairs
+
+if TYPE_CHECKING:
+    from kernelweave.kernels.groups import KernelGroup
 
 
 class Formula(NamedTuple):
@@ -30,7 +35,10 @@ class Formula(NamedTuple):
     degree: int = 1
 
 
-Rows: TypeAlias = Any  # a dense float64 matrix, or a scipy sparse one where the kernel accepts it
+# A dense float64 matrix, a scipy sparse one where the kernel accepts it, or an object array (samples, columns).
+Rows: TypeAlias = Any
+# What a kernel reads: numbers, objects such as strings and sets, or either, whichever the training samples are.
+Reads: TypeAlias = Literal["numbers", "objects", "either"]
 
 
 class Kernel(Part, ABC):
@@ -48,6 +56,8 @@ class Kernel(Part, ABC):
     needs_check: ClassVar[bool] = False
     # False when k(x, x) of a new row cannot be known from that row.
     knows_diagonal: ClassVar[bool] = True
+    # True when k(x, z) depends on all training samples, so that it is not known from some of them.
+    of_training: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -62,12 +72,25 @@ class Kernel(Part, ABC):
     def diagonal_of(self, X: Rows) -> Vector:
         """Return k(x, x) for checked rows."""
 
+    @property
+    def reads(self) -> Reads:
+        """What its rows hold: numbers, objects, or either."""
+        return "numbers"
+
     def check(self) -> None:
         """Raise ValueError when a parameter is out of range."""
 
     def formula(self) -> Formula | None:
         """Return the kernel as the compiled loops compute it, None where they cannot."""
         return None
+
+    def own_group(self, X: Rows) -> KernelGroup | None:  # noqa: ARG002 - most have none
+        """Return what evaluates this kernel alone on pairs with training rows ``X``, None where it has none."""
+        return None
+
+    def for_columns(self, names: Sequence[str | int]) -> Self:  # noqa: ARG002 - most take all columns
+        """Return this kernel for rows with these columns: names in it become positions."""
+        return self
 
     def resolve(self, X: Rows) -> Self:
         """Return this kernel with every open number learnt from the training rows ``X``."""
@@ -89,7 +112,9 @@ class Kernel(Part, ABC):
         return self.diagonal_of(self.rows(X))
 
     def rows(self, X: Rows) -> Rows:
-        """Return ``X`` as the float64 rows this kernel works on."""
+        """Return ``X`` as the rows this kernel works on: float64, or an object array (samples, columns)."""
+        if self.reads == "objects" or (self.reads == "either" and not is_numeric(X)):
+            return as_cells(X, self.label)
         if is_sparse(X):
             if not self.accepts_sparse:
                 raise TypeError(
@@ -97,13 +122,70 @@ class Kernel(Part, ABC):
                     "pass X.toarray(), or use Linear, Polynomial or Gaussian."
                 )
             return X.tocsr().astype(np.float64, copy=False)
-        X = np.asarray(X, dtype=np.float64)
+        X = self._as_floats(X)
         if X.ndim != 2:
             raise ValueError(
                 f"{self.label} needs a 2-D array of rows, received {X.ndim} dimension(s) of shape {X.shape}; "
                 "use X.reshape(-1, 1) for one column."
             )
         return X
+
+    def _as_floats(self, X: Rows) -> Matrix:
+        try:
+            return np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{self.label} reads numbers ({error}); use Spectrum, Jaccard or another kernel of objects, or "
+                "take the columns of numbers by kernel.on(columns)."
+            ) from None
+
+    # -- algebra
+
+    def __add__(self, other: Any) -> Kernel:
+        """Return k + other."""
+        from kernelweave.kernels.algebra import Sum
+
+        if isinstance(other, Kernel):
+            return Sum(self, other)
+        return NotImplemented
+
+    def __mul__(self, other: Any) -> Kernel:
+        """Return the product with a kernel or with a number above 0."""
+        from kernelweave.kernels.algebra import Multiple, Product
+
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        if isinstance(other, Real):
+            return Multiple(self, float(other))
+        return NotImplemented
+
+    def __rmul__(self, other: Any) -> Kernel:
+        """Return a number times the kernel."""
+        return self.__mul__(other)
+
+    def __pow__(self, degree: int) -> Kernel:
+        """Return k^degree, entry by entry."""
+        from kernelweave.kernels.algebra import Power
+
+        return Power(self, degree)
+
+    def normalized(self) -> Kernel:
+        """Return k(x, z) / sqrt(k(x, x) k(z, z))."""
+        from kernelweave.kernels.algebra import Normalized
+
+        return Normalized(self)
+
+    def on(self, columns: Any) -> Kernel:
+        """Return this kernel of some columns: a name or position, a list of them, or a slice of positions."""
+        from kernelweave.kernels.algebra import OnColumns
+
+        return OnColumns(self, columns)
+
+    def repaired(self, how: str = "clip") -> Kernel:
+        """Return the kernel without negative eigenvalues on the training samples: "clip", "flip" or "shift"."""
+        from kernelweave.kernels.repair import Repaired
+
+        return Repaired(self, how)
 
 
 class DistanceKernel(Kernel):

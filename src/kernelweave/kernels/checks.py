@@ -129,7 +129,10 @@ def symmetrised(K: Matrix) -> Matrix:
     return (K + K.T) / 2.0
 
 
-REMEDY = "a kernel has no negative eigenvalues: clip them to 0, or add their size to the diagonal."
+REMEDY = (
+    "a kernel has no negative eigenvalues: PrecomputedBank(repair='clip') or kernel.repaired('clip') sets them to 0, "
+    "'flip' takes their size, 'shift' adds to the diagonal."
+)
 
 
 def _shift(K: Matrix, tolerance: float) -> float:

@@ -113,9 +113,8 @@ class NewSamples:
 class FittedScaling(ABC):
     """A change of the feature map, learnt on the training Gram, for that Gram and for new rows."""
 
-    # Whether new samples are scaled by their own k(x, x), and whether by their mean over the training samples.
+    # Whether new samples are scaled by their own k(x, x).
     needs_diagonal: bool = False
-    needs_means: bool = False
 
     @abstractmethod
     def on_training(self, form: ScaledForm) -> ScaledForm:
@@ -202,8 +201,6 @@ class Centered(FittedScaling):
     mean: float
     vanishes: bool = False
 
-    needs_means = True
-
     def on_training(self, form: ScaledForm) -> ScaledForm:
         return form.times(0.0) if self.vanishes else form.minus(self.column_means - 0.5 * self.mean)
 
@@ -228,10 +225,6 @@ class Chained(FittedScaling):
     @property
     def needs_diagonal(self) -> bool:  # type: ignore[override]
         return any(link.needs_diagonal for link in self.links)
-
-    @property
-    def needs_means(self) -> bool:  # type: ignore[override]
-        return any(link.needs_means for link in self.links)
 
     def on_training(self, form: ScaledForm) -> ScaledForm:
         for link in self.links:

@@ -58,7 +58,7 @@ class KernelGroup(ABC):
         """Return the training samples as the group reads them."""
         return self.rows(X)
 
-    def in_precision(self, rows: Any, dtype: str) -> Any:  # noqa: ARG002 - few groups can do with less
+    def rows_in_dtype(self, rows: Any, dtype: str) -> Any:  # noqa: ARG002 - few groups can do with less
         """Return samples with which values are computed in this precision, where the group can."""
         return rows
 
@@ -200,18 +200,13 @@ class CompiledGroup(KernelGroup):
         self._centre = centre if self._formulas[0].argument == "sqeuclidean" else np.zeros_like(centre)
 
     @property
-    def _ones(self) -> Vector:
-        """1 for functions of a distance, which the compiled loops take from them before they add up, else 0."""
-        return np.array([float(formula.function != "power") for formula in self._formulas])
-
-    @property
     def _formulas(self) -> list[Formula]:
         return [formula for kernel in self.kernels if (formula := kernel.formula()) is not None]
 
     def rows(self, X: Rows) -> AnyArray:
         return np.ascontiguousarray(X - self._centre)
 
-    def in_precision(self, rows: AnyArray, dtype: str) -> AnyArray:
+    def rows_in_dtype(self, rows: AnyArray, dtype: str) -> AnyArray:
         return rows.astype(dtype, copy=False)
 
     def values(
@@ -239,9 +234,8 @@ class CompiledGroup(KernelGroup):
     ) -> AnyArray:
         chosen = range(len(self)) if which is None else which
         out = np.zeros((len(chosen), coef.shape[1], left.shape[0]))
-        columns = np.ascontiguousarray(coef.T, dtype=left.dtype)
+        columns = np.ascontiguousarray(coef.T, dtype=np.float64)
         _core.add_products(left, right, columns, *self._functions(chosen), out, n_threads)
-        out += self._ones[list(chosen), None, None] * coef.sum(axis=0)[:, None]
         return out.transpose(0, 2, 1)
 
     def weighted_products(
@@ -249,18 +243,17 @@ class CompiledGroup(KernelGroup):
     ) -> Matrix:
         which = np.flatnonzero(weights)
         out = np.zeros((coef.shape[1], left.shape[0]))
-        columns = np.ascontiguousarray(coef.T, dtype=left.dtype)
+        columns = np.ascontiguousarray(coef.T, dtype=np.float64)
         _core.add_weighted_products(
             left, right, columns, *self._functions(which), weights[which], out, n_threads
         )
-        out += float(weights @ self._ones) * coef.sum(axis=0)[:, None]
         return out.T
 
     def add_weighted_values(
         self, left: AnyArray, right: AnyArray, weights: Vector, out: AnyArray, n_threads: int = 1
     ) -> None:
         which = np.flatnonzero(weights)
-        arguments = (*self._functions(which), weights[which], False, out, n_threads)
+        arguments = (*self._functions(which), weights[which], out, n_threads)
         if left is right:
             _core.add_weighted_gram(left, *arguments)
             _core.mirror(out, n_threads)
@@ -272,9 +265,9 @@ class CompiledGroup(KernelGroup):
     ) -> Vector:
         chosen = range(len(self)) if which is None else which
         out = np.empty(len(chosen))
-        columns = np.ascontiguousarray(coef.T, dtype=samples.dtype)
+        columns = np.ascontiguousarray(coef.T, dtype=np.float64)
         _core.pair_energies(samples, columns, *self._functions(chosen), out, n_threads)
-        return out + 0.5 * self._ones[list(chosen)] * float(np.sum(coef.sum(axis=0) ** 2))
+        return out
 
     def largest(self, samples: AnyArray) -> float:
         rates = [formula.gamma for formula in self._formulas]
@@ -353,15 +346,20 @@ class GivenGroup(KernelGroup):
 def grouped(kernels: Sequence[Kernel], X: Rows) -> list[tuple[list[int], KernelGroup]]:
     """Return resolved kernels of the same training rows in groups, each with the positions of its kernels."""
     members: dict[str, list[int]] = {}
+    alone: list[tuple[list[int], KernelGroup]] = []
     for position, kernel in enumerate(kernels):
+        own = kernel.own_group(X)
         formula = None if is_sparse(X) else kernel.formula()
-        if kernel.pairwise:
+        if own is not None:
+            alone.append(([position], own))
+        elif kernel.pairwise:
             members[f"given {position}"] = [position]
         elif isinstance(kernel, Linear):
             members.setdefault("linear", []).append(position)
         else:
             members.setdefault("any" if formula is None else formula.argument, []).append(position)
-    return [(places, _group(name, [kernels[p] for p in places], X)) for name, places in members.items()]
+    together = [(places, _group(name, [kernels[p] for p in places], X)) for name, places in members.items()]
+    return together + alone
 
 
 def _group(name: str, kernels: list[Kernel], X: Rows) -> KernelGroup:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from kernelweave._typing import Matrix
 from kernelweave.kernels.distances import (
     chi_squared,
@@ -36,7 +34,6 @@ class Pairs:
         self.X = X
         self.Z = Z
         self._kept: tuple[str, Matrix] | None = None
-        self._finite: tuple[str, bool] | None = None
         self._means: dict[str, float] = {}
 
     def matrix(self, metric: str) -> Matrix:
@@ -47,12 +44,6 @@ class Pairs:
             values.flags.writeable = False
             self._kept = (metric, values)
         return self._kept[1]
-
-    def is_finite(self, metric: str) -> bool:
-        """Tell whether no value overflowed, looked at once for all kernels of the metric."""
-        if self._finite is None or self._finite[0] != metric:
-            self._finite = (metric, bool(np.isfinite(self.matrix(metric).sum())))
-        return self._finite[1]
 
     def mean(self, metric: str) -> float:
         """Return the mean over the pairs i != j of rows of X, 0 for a single row."""

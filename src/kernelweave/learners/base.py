@@ -1,27 +1,86 @@
-"""What learners share: what a search varies of them, and how their parameters are checked."""
+"""What a learner is: it solves the problem of one kernel, and says what it can learn from and what to vary."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from numbers import Real
 from typing import Any, ClassVar
 
 from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.learners.program import DualProgram
+from kernelweave.learners.solution import InnerSolution
 
 # Prices of an error or of a margin violation.
 COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
-class TunableLearner(Part):
-    """A learner with a parameter to search; ``tunable`` is None where there is nothing to vary."""
+class Learner(Part, ABC):
+    """Solve one kernel, warm-started, and return two bounds.
+
+    A subclass defines `has_bias`, `check`, `measure`, `solve` and `for_columns`; what follows them are facts that
+    solvers and searches read, and that it overrides where they do not hold.
+    """
 
     # What y may be: "classes" (coded by signs), "real" numbers, or "none".
     learns_from: ClassVar[tuple[str, ...]] = ("classes",)
-    # From how many samples on solving without a matrix of all samples is faster (see StreamedDescent); None: never.
-    streams_from: ClassVar[int | None] = None
+    # How many float64 matrices of all samples solving holds beside the combined one.
+    held_matrices: ClassVar[int] = 0
+    # The parameter that a search varies, None where there is nothing to vary, and values worth trying.
     tunable: ClassVar[str | None] = None
     tried: ClassVar[tuple[float, ...]] = ()
+
+    # ------------------------------------------------------------------------- what a subclass brings
+
+    @property
+    @abstractmethod
+    def has_bias(self) -> bool:
+        """Whether the coefficients sum to zero, so that centring the kernels changes nothing."""
+
+    @abstractmethod
+    def check(self, y: AnyArray, weight: Vector) -> None:
+        """Raise ValueError when the parameters do not fit the labels and weights.
+
+        DegenerateSamplesError where other samples, or more of them, might do.
+        """
+
+    @abstractmethod
+    def measure(
+        self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None
+    ) -> InnerSolution:
+        """Return the solution with these coefficients, whose decision values K v are f."""
+
+    @abstractmethod
+    def solve(
+        self,
+        K: AnyArray,
+        y: AnyArray,
+        weight: Vector | None = None,
+        warm: AnyArray | None = None,
+        tol: float = 1e-3,
+    ) -> InnerSolution:
+        """Solve for the Gram K from the coefficients ``warm`` until the relative gap is at most tol."""
+
+    @abstractmethod
+    def for_columns(self) -> Learner:
+        """Return the learner of several columns of y on the same kernel."""
+
+    # ------------------------------------------------------------------- what it overrides where it is so
+
+    @property
+    def streams_from(self) -> int | None:
+        """From how many samples on `StreamedDescent`, without a matrix of them, is faster; None: never."""
+        return None
+
+    @property
+    def decreases_with_margin(self) -> bool:
+        """Whether no sample pays more as its margin y f grows."""
+        return False
+
+    def programs(self, y: AnyArray, weight: Vector) -> list[DualProgram]:  # noqa: ARG002 - for those that have some
+        """Return the dual program of every column of y; none where the dual is a linear system."""
+        return []
 
     def grid(self, y: AnyArray, weight: Vector) -> tuple[float, ...]:  # noqa: ARG002 - some depend on them
         """Return values of `tunable` worth trying, from smooth solutions to those that fit closely.

@@ -59,14 +59,17 @@ class EpsilonInsensitive(SupportVectorLearner):
         return max(float(np.std(y)), float(self.epsilon)) or 1.0
 
     def program(self, y: Vector, weight: Vector) -> DualProgram:
+        # The coefficients sum to zero, so a constant in y changes nothing but digits.
+        return self.elementwise(y - np.average(y, weights=weight), weight)
+
+    def elementwise(self, y: Vector, weight: Vector) -> DualProgram:
         C = positive("C", self.C) * weight
         epsilon = self.epsilon
         real = isinstance(epsilon, Real) and not isinstance(epsilon, bool)
         if not real or not 0.0 <= float(epsilon) < math.inf:
             raise ValueError(f"epsilon must be a finite number of at least 0; got {epsilon!r}.")
         return DualProgram(
-            # The coefficients sum to zero, so a constant in y changes nothing but digits.
-            s=y - np.average(y, weights=weight),
+            s=y,
             d=np.zeros(y.size),
             lo=-C,
             hi=C,

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.errors import DegenerateSamplesError
 from kernelweave.learners.base import positive
 from kernelweave.learners.least_squares import LeastSquares
 from kernelweave.learners.ridge import Ridge
@@ -81,7 +82,9 @@ class Fisher(ScatterLearner):
         up = Y > 0.0
         positives, negatives = weight @ up, weight @ ~up
         if (positives <= 0.0).any() or (negatives <= 0.0).any():
-            raise ValueError("The Fisher discriminant needs samples of both classes with some weight.")
+            raise DegenerateSamplesError(
+                "The Fisher discriminant needs samples of both classes with some weight."
+            )
         return np.where(up, 1.0 / positives, -1.0 / negatives)
 
     def intercept(self, F: Matrix, Y: Matrix, weight: Vector, ridge: Ridge) -> Vector:  # noqa: ARG002
@@ -127,7 +130,7 @@ class Discriminant(ScatterLearner):
         inside = Y > 0.0
         share = weight @ inside / weight.sum()
         if (share <= 0.0).any():
-            raise ValueError("The discriminant needs samples of every class with some weight.")
+            raise DegenerateSamplesError("The discriminant needs samples of every class with some weight.")
         return np.asarray(inside / np.sqrt(share) - np.sqrt(share))
 
 

@@ -30,7 +30,7 @@ class Hinge(SupportVectorLearner):
 
     Notes
     -----
-    All experiments of [Xu13, V-A] use this inner. Symbols: paper α∘y → ``coef``.
+    All experiments of [Xu13, V-A] use this learner. Symbols: paper α∘y → ``coef``.
     Differs from the paper: nothing.
 
     Examples
@@ -47,7 +47,7 @@ class Hinge(SupportVectorLearner):
     is_elementwise: ClassVar[bool] = True
     tried: ClassVar[tuple[float, ...]] = COSTS
     degree: ClassVar[int] = 1
-    decreases_with_margin: ClassVar[bool] = True
+    decreases_with_margin = True
 
     C: float = 1.0
     tol: float | None = None

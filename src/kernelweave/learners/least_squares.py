@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.learners.base import TunableLearner
-from kernelweave.learners.ridge import KEEP, Factor, Ridge, RidgeSolution, product
+from kernelweave.learners.base import Learner
+from kernelweave.learners.ridge import Factor, Ridge, RidgeSolution, product
 
-# Rounds that mend a solution by its residual: one is enough unless the factor needed a ridge of its own.
+# Rounds that refine a solution by its residual: one is enough unless the factor needed a ridge of its own.
 ROUNDS = 5
 
 
-class LeastSquares(TunableLearner, ABC):
+class LeastSquares(Learner, ABC):
     r"""A learner whose loss is a square: ½||f||² + Σ_i (s_i − f_i − b)² / (2 d_i).
 
     Its dual is s'v − ½v'diag(d)v − ½v'Kv over all v (that sum to zero, with a bias): a linear system. Several
     columns of y are several targets on one kernel and share the factor.
     """
 
-    streams_from: ClassVar[int | None] = 5_001
+    streams_from = 5_001
+    held_matrices = 1  # the factor
 
     @property
     def has_bias(self) -> bool:
@@ -83,15 +84,15 @@ class LeastSquares(TunableLearner, ABC):
             coef=V.reshape(np.shape(y)),
             intercept=self.intercept(F, _as_columns(y), weight, ridge).reshape(shape),
             margin=np.ones(shape),
-            linear=ridge.gain(V),
+            g=ridge.gain(V),
             quadratic=float(np.sum(V * F)),
             loss=float(0.5 * np.sum(errors * slopes)),
             gradient_bound=float(np.linalg.norm(slopes)),
             curvature_bound=float(1.0 / ridge.d[used].min()),
-            parts=(),
+            programs=(),
             scale=np.full(shape, self.scale()),
             ridge=ridge,
-            factor=factor if used.size <= KEEP else None,
+            factors=[] if factor is None else [factor],
             bias=np.asarray(ridge.bias(F) + ridge.centre).reshape(shape),
         )
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.errors import DegenerateSamplesError
 from kernelweave.learners.bias import filled_margin
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.support_vector import Loss, SupportVectorLearner
@@ -59,6 +60,8 @@ class MarginDistribution(SupportVectorLearner):
     tol: float | None = None
 
     def program(self, y: Vector, weight: Vector) -> DualProgram:
+        if not (weight[y > 0] > 0).any() or not (weight[y <= 0] > 0).any():
+            raise DegenerateSamplesError("MarginDistribution needs samples of both classes with some weight.")
         ceiling = np.where(weight > 0, 1.0, 0.0)  # no share exceeds the whole
         return DualProgram(
             s=np.zeros(y.size),

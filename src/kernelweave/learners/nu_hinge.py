@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
+from kernelweave.errors import DegenerateSamplesError
 from kernelweave.learners.base import positive
 from kernelweave.learners.bias import margin_quantile
 from kernelweave.learners.program import DualProgram
@@ -51,7 +52,7 @@ class NuHinge(SupportVectorLearner):
     """
 
     tunable: ClassVar[str] = "nu"
-    decreases_with_margin: ClassVar[bool] = True
+    decreases_with_margin = True
 
     nu: float = 0.5
     tol: float | None = None
@@ -63,7 +64,7 @@ class NuHinge(SupportVectorLearner):
     def program(self, y: Vector, weight: Vector) -> DualProgram:
         largest = _largest(y, weight)
         if not 0.0 < positive("nu", self.nu) <= largest * (1.0 + 1e-12):
-            raise ValueError(
+            raise DegenerateSamplesError(
                 f"NuHinge got nu={self.nu}, but with these classes nu must be above 0 and at most "
                 f"{largest:.6g} (twice the weight share of the smaller class)."
             )

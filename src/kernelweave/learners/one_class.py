@@ -19,7 +19,7 @@ SHARES = (0.5, 0.2, 0.1, 0.05, 0.01)
 
 @dataclass
 class OneClass(SupportVectorLearner):
-    r"""Novelty detection with the ν one-class inner.
+    r"""Novelty detection with the ν one-class SVM.
 
     .. math:: \min_{f, \rho} \tfrac12\|f\|^2 + C\sum_i \max(0, \rho - f(x_i)) - \rho
        = \max_{0 \le \alpha \le C,\; 1'\alpha = 1} -\tfrac12\alpha'K\alpha, \quad C = 1/(\nu n)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Vector
-from kernelweave.learners.protocol import Learner
+from kernelweave.learners.base import Learner
+from kernelweave.learners.program import DualProgram
 from kernelweave.learners.solution import InnerSolution
 
 
 @dataclass
-class OneVsRest(Part):
+class OneVsRest(Learner):
     r"""One binary problem per column of Y, all on the same kernel: values, bounds and curvatures add up.
 
     .. math:: \sum_c \max_{\alpha_c} g(\alpha_c) - \tfrac12 v_c'K v_c, \qquad v_c = \alpha_c∘Y_{:c}
@@ -21,7 +21,7 @@ class OneVsRest(Part):
     Parameters
     ----------
     learner : Learner
-        The binary inner.
+        The binary learner.
 
     Examples
     --------
@@ -49,11 +49,14 @@ class OneVsRest(Part):
 
     @property
     def streams_from(self) -> int | None:
-        return getattr(self.learner, "streams_from", None)
+        return self.learner.streams_from
 
     @property
     def decreases_with_margin(self) -> bool:
-        return bool(getattr(self.learner, "decreases_with_margin", False))
+        return self.learner.decreases_with_margin
+
+    def programs(self, y: AnyArray, weight: Vector) -> list[DualProgram]:
+        return [program for column in y.T for program in self.learner.programs(column, weight)]
 
     def measure(
         self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None
@@ -81,12 +84,12 @@ def join(solutions: list[InnerSolution]) -> InnerSolution:
         coef=np.column_stack([m.coef for m in solutions]),
         intercept=np.array([m.intercept for m in solutions]),
         margin=np.array([m.margin for m in solutions]),
-        linear=sum(m.linear for m in solutions),
+        g=sum(m.g for m in solutions),
         quadratic=sum(m.quadratic for m in solutions),
         loss=sum(m.loss for m in solutions),
         # Each problem moves by at most its own share of the error; the sum is bounded by the norm of all.
         gradient_bound=float(np.linalg.norm([m.gradient_bound for m in solutions])),
         curvature_bound=max(m.curvature_bound for m in solutions),
-        parts=tuple(part for m in solutions for part in m.parts),
+        programs=tuple(program for m in solutions for program in m.programs),
         scale=np.array([m.scale for m in solutions]),
     )

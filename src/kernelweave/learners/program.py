@@ -51,7 +51,7 @@ class DualProgram:
             x[inside] = _move_to_sum(x[inside], self.lo[inside], self.hi[inside], float(total))
         return np.clip(x, self.lo, self.hi)
 
-    def suggested(self, f: Vector) -> Vector:
+    def warm_coefficients_from(self, f: Vector) -> Vector:
         """Return feasible coefficients for decision values of a similar problem.
 
         A coefficient is at its bound where f is far on one side of what the sample asks for, and on a ramp

@@ -12,8 +12,8 @@ from kernelweave.learners.solution import InnerSolution
 
 # Relative ridges that are tried when rounding in storage has made K + diag(d) indefinite.
 RIDGES = (0.0, 1e-12, 1e-9, 1e-7)
-# Factors of more samples than this are not kept with the solution but computed again for the curvature.
-KEEP = 8_000
+# Columns of a matrix that are copied or solved for at a time.
+COLUMNS = 512
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,17 @@ class Ridge:
     def factor(self, K: AnyArray) -> Factor:
         """Return the Cholesky factor of K + diag(d) over the samples that take part."""
         used = self.used
-        A = np.array(K if used.size == self.d.size else K[np.ix_(used, used)], dtype=np.float64, order="F")
-        diagonal = np.diagonal(A) + self.d[used]
+        A = np.empty((used.size, used.size), order="F")
+        diagonal = np.asarray(K.diagonal()[used] + self.d[used], dtype=np.float64)
         for ridge in RIDGES:
+            # The one matrix of all samples that is held beside K: it is filled in parts and factored in place.
+            for first in range(0, used.size, COLUMNS):
+                part = used[first : first + COLUMNS]
+                A[:, first : first + COLUMNS] = K[part].T if used.size == len(K) else K[np.ix_(part, used)].T
             np.fill_diagonal(A, diagonal + ridge * float(np.abs(diagonal).max(initial=0.0)))
             try:
-                # The upper triangle is factored; the lower one keeps K for another attempt.
-                return Factor(cho_factor(A, lower=False, check_finite=False)[0], used, self.has_bias)
+                R = cho_factor(A, lower=False, overwrite_a=True, check_finite=False)[0]
+                return Factor(R, used, self.has_bias)
             except LinAlgError:
                 continue
         raise LinAlgError(
@@ -111,7 +115,12 @@ class Factor:
 
     def diagonal(self) -> Vector:
         """Return the diagonal of the map from B to V over the samples that take part."""
-        return np.diagonal(self._within(np.eye(self.used.size)))
+        found = np.empty(self.used.size)
+        for first in range(0, found.size, COLUMNS):
+            part = slice(first, min(first + COLUMNS, found.size))
+            B = np.eye(found.size, part.stop - first, -first)
+            found[part] = np.diagonal(self._within(B)[part])
+        return found
 
     def _inverse(self, B: Matrix) -> Matrix:
         return np.asarray(cho_solve((self.R, False), B, check_finite=False))
@@ -167,11 +176,12 @@ class LandmarkInverse:
 class RidgeSolution(InnerSolution):
     """A solution of the square loss: its support never changes, so its curvature is exact everywhere.
 
-    ``bias`` is the intercept of the regression, whatever intercept is reported.
+    ``bias`` is the intercept of the regression, whatever intercept is reported. ``factors`` has the factor of the
+    system until it is forgotten; it is then computed again where curvature is asked for.
     """
 
     ridge: Ridge | None = field(default=None, repr=False)
-    factor: Factor | None = field(default=None, repr=False)
+    factors: list[Factor] = field(default_factory=list, repr=False)
     bias: AnyArray = field(default_factory=lambda: np.zeros(()), repr=False)
 
     @property
@@ -180,11 +190,14 @@ class RidgeSolution(InnerSolution):
         used = np.isfinite(self.ridge.d).reshape(-1, *(1,) * (self.coef.ndim - 1))
         return np.asarray(used | (self.coef != 0.0))
 
-    def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:  # noqa: ARG002
+    def forget(self) -> None:
+        self.factors.clear()
+
+    def curvature(self, K: AnyArray, matvecs: Matrix, n_threads: int = 1) -> Matrix:  # noqa: ARG002
         assert self.ridge is not None
-        factor = self.ridge.factor(K) if self.factor is None else self.factor
-        M, n = images.shape[:2]
-        U = images.reshape(M, n, -1).transpose(1, 0, 2)  # (n, M, columns)
+        factor = self.factors[0] if self.factors else self.ridge.factor(K)
+        M, n = matvecs.shape[:2]
+        U = matvecs.reshape(M, n, -1).transpose(1, 0, 2)  # (n, M, columns)
         U = np.where(np.isfinite(self.ridge.d)[:, None, None], U, 0.0)
         AU = factor.solve(U.reshape(n, -1)).reshape(U.shape)
         H = np.tensordot(U, AU, axes=([0, 2], [0, 2]))

@@ -19,22 +19,22 @@ from kernelweave.learners.program import DualProgram
 class InnerSolution:
     """The solution for one combined kernel K: primal ≥ optimum ≥ dual.
 
-    ``linear`` is g(α), so the dual value is ``linear − ½ quadratic`` with ``quadratic`` = v'Kv. The loss as a
+    ``g`` is g(α), so the dual value is ``g − ½ quadratic`` with ``quadratic`` = v'Kv. The loss as a
     function of the decision values has a gradient no longer than ``gradient_bound`` and second derivatives no
     larger than ``curvature_bound``. ``margin`` is y f(x) on the margin: 1, or ρ for the ν form; ``scale`` is
-    the size of decision values that is reported as 1. ``parts`` are the dual programs with their
-    coefficients, one per column.
+    the size of decision values that is reported as 1. ``programs`` are the dual programs with their
+    coefficients, one per column; none where the dual is a linear system.
     """
 
     coef: AnyArray
     intercept: AnyArray
     margin: AnyArray
-    linear: float
+    g: float
     quadratic: float
     loss: float
     gradient_bound: float
     curvature_bound: float
-    parts: tuple[tuple[DualProgram, Vector], ...] = field(repr=False)
+    programs: tuple[tuple[DualProgram, Vector], ...] = field(repr=False)
     scale: AnyArray | float = 1.0
 
     @property
@@ -43,7 +43,7 @@ class InnerSolution:
 
     @property
     def dual(self) -> float:
-        return self.linear - 0.5 * self.quadratic
+        return self.g - 0.5 * self.quadratic
 
     @property
     def gap(self) -> float:
@@ -83,9 +83,12 @@ class InnerSolution:
     def needed_matvecs(self) -> AnyArray:
         """Entries of products with the coefficients that `curvature` and energies read."""
         needed = (self.coef != 0.0).reshape(self.coef.shape[0], -1)
-        for c, (program, v) in enumerate(self.parts):
+        for c, (program, v) in enumerate(self.programs):
             needed[program.free(v), c] = True
         return np.asarray(needed.reshape(self.coef.shape))
+
+    def forget(self) -> None:
+        """Let go of matrices that only make `curvature` cheaper."""
 
     def curvature(self, K: AnyArray, matvecs: Matrix, n_threads: int = 1) -> Matrix:
         """Return the Hessian of the optimal value in the weights, given K_m v on the `needed_matvecs`.
@@ -97,7 +100,7 @@ class InnerSolution:
         return sum(
             (
                 _curvature(K, program, v, columns[:, :, c], n_threads)
-                for c, (program, v) in enumerate(self.parts)
+                for c, (program, v) in enumerate(self.programs)
             ),
             start=np.zeros((matvecs.shape[0], matvecs.shape[0])),
         )
@@ -112,13 +115,18 @@ def rounding_of_product(error: float, norm: float) -> float:
     return float(6.0 * 2.0**0.5 * error * norm)
 
 
-def _curvature(K: AnyArray, program: DualProgram, v: Vector, matvecs: Matrix, n_threads: int) -> Matrix:
+def free_system(program: DualProgram, v: Vector) -> tuple[AnyArray, Matrix]:
+    """Return the free coordinates of v, and one column of ones per group that has some: their sums are held."""
     free = program.free(v)
+    E = (program.group[free, None] == np.arange(program.sums.size)).astype(float)
+    return free, E[:, E.any(axis=0)]
+
+
+def _curvature(K: AnyArray, program: DualProgram, v: Vector, matvecs: Matrix, n_threads: int) -> Matrix:
+    free, E = free_system(program, v)
     if free.size == 0:
         return np.zeros((matvecs.shape[0], matvecs.shape[0]))
     U = matvecs[:, free].T
-    E = (program.group[free, None] == np.arange(program.sums.size)).astype(float)
-    E = E[:, E.any(axis=0)]
     # In the precision of K: the model needs no more digits than the matrix has.
     A = K.take(free, axis=0).take(free, axis=1)
     A[np.diag_indices_from(A)] += program.d[free]

@@ -48,7 +48,7 @@ class SquaredHinge(SupportVectorLearner):
     is_elementwise: ClassVar[bool] = True
     tried: ClassVar[tuple[float, ...]] = COSTS
     degree: ClassVar[int] = 2
-    decreases_with_margin: ClassVar[bool] = True
+    decreases_with_margin = True
 
     C: float = 1.0
     tol: float | None = None

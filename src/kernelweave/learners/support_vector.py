@@ -10,10 +10,9 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IncompatiblePartsError
-from kernelweave.learners.base import TunableLearner, positive
+from kernelweave.learners.base import Learner, positive
 from kernelweave.learners.one_vs_rest import OneVsRest
 from kernelweave.learners.program import DualProgram
-from kernelweave.learners.protocol import Learner
 from kernelweave.learners.solution import InnerSolution
 
 
@@ -29,20 +28,18 @@ class Loss:
     scale: float = 1.0
 
 
-class SupportVectorLearner(TunableLearner, ABC):
+class SupportVectorLearner(Learner, ABC):
     """A learner whose dual is a box-constrained quadratic program with sums held.
 
     ``tol`` is the relative gap of every inner solve; None lets the outer solver ask for what it needs.
     """
 
     has_bias = True
-    streams_from: ClassVar[int | None] = 2_001
+    streams_from = 2_001
     # The power of a margin violation that is paid for; None where the margin itself is learnt.
     degree: ClassVar[int | None] = None
     # Whether what a sample pays depends on its own target and decision value alone, beside the intercept.
     is_elementwise: ClassVar[bool] = False
-    # Whether no sample pays more as its margin y f grows.
-    decreases_with_margin: ClassVar[bool] = False
     tol: float | None
 
     def check(self, y: AnyArray, weight: Vector) -> None:
@@ -58,6 +55,9 @@ class SupportVectorLearner(TunableLearner, ABC):
     @abstractmethod
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         """Return the loss at decision values f with the best intercept (and margin)."""
+
+    def programs(self, y: Vector, weight: Vector) -> list[DualProgram]:
+        return [self.program(y, weight)]
 
     def elementwise(self, y: Vector, weight: Vector) -> DualProgram:
         """Return the dual of the samples' losses, for learners in which each knows its own price."""
@@ -109,11 +109,11 @@ def _solution(program: DualProgram, loss: Loss, v: Vector, f: Vector) -> InnerSo
         coef=v,
         intercept=np.asarray(loss.intercept),
         margin=np.asarray(loss.margin),
-        linear=program.gain(v),
+        g=program.gain(v),
         quadratic=float(v @ f),
         loss=loss.value,
         gradient_bound=loss.gradient_bound,
         curvature_bound=loss.curvature_bound,
-        parts=((program, v),),
+        programs=((program, v),),
         scale=loss.scale,
     )

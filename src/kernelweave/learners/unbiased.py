@@ -10,9 +10,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.learners.base import COSTS, TunableLearner, positive
+from kernelweave.learners.base import COSTS, Learner, positive
 from kernelweave.learners.one_vs_rest import OneVsRest
-from kernelweave.learners.protocol import Learner
 from kernelweave.learners.solution import InnerSolution
 
 # The support settles in 3 to 10 steps; more than this only happens where rounding decides who belongs to it.
@@ -26,7 +25,7 @@ ROWS = 128
 
 
 @dataclass
-class UnbiasedSquaredHinge(TunableLearner):
+class UnbiasedSquaredHinge(Learner):
     r"""Support vector classification with the squared hinge loss and no intercept.
 
     .. math:: \min_{f} \tfrac12\|f\|^2 + \sum_i \tfrac{C_i}{2} \max(0, 1 - y_i f(x_i))^2
@@ -119,11 +118,11 @@ class UnbiasedSolution(InnerSolution):
 
     prices: Vector = field(default_factory=lambda: np.zeros(0), repr=False)
 
-    def curvature(self, K: AnyArray, images: Matrix, n_threads: int = 1) -> Matrix:
+    def curvature(self, K: AnyArray, matvecs: Matrix, n_threads: int = 1) -> Matrix:
         support = np.flatnonzero(self.coef)
         if support.size == 0:
-            return np.zeros((images.shape[0], images.shape[0]))
-        U = images[:, support].T
+            return np.zeros((matvecs.shape[0], matvecs.shape[0]))
+        U = matvecs[:, support].T
         with blas_threads(n_threads):
             H = U.T @ _solved(K, self.prices, support, U)
         return np.asarray(0.5 * (H + H.T))
@@ -210,11 +209,11 @@ def _solution(v: Vector, f: Vector, y: Vector, C: Vector) -> UnbiasedSolution:
         coef=v,
         intercept=np.zeros(()),
         margin=np.ones(()),
-        linear=float(y @ v - 0.5 * np.sum(v[used] ** 2 / C[used])),
+        g=float(y @ v - 0.5 * np.sum(v[used] ** 2 / C[used])),
         quadratic=float(v @ f),
         loss=float(0.5 * C @ xi**2),
         gradient_bound=float(np.linalg.norm(C * xi)),
         curvature_bound=float(C.max()),
-        parts=(),
+        programs=(),
         prices=C,
     )

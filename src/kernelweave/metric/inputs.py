@@ -223,7 +223,7 @@ def _check_definite(name: str, M: Matrix, hint: str) -> Matrix:
     return M
 
 
-def check_bounds(bounds: Any, points: Matrix, prior: Matrix) -> tuple[float, float]:
+def resolve_bounds(bounds: Any, points: Matrix, prior: Matrix) -> tuple[float, float]:
     """Return (u, l) with 0 < u < l: those given, or percentiles of the squared distances under the prior."""
     if bounds is None:
         u, l = distance_percentiles(points, prior, (3.0, 97.0))  # noqa: E741

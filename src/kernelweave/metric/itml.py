@@ -16,9 +16,9 @@ from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.validation import check_count, check_number
 from kernelweave.metric.inputs import (
     TrainingPairs,
-    check_bounds,
     check_prior,
     check_training_pairs,
+    resolve_bounds,
     usable_pairs,
 )
 from kernelweave.metric.mahalanobis import MahalanobisMetric, best_threshold, metric_components
@@ -139,7 +139,7 @@ class ITML(MahalanobisMetric):
     def _problem(self, data: TrainingPairs) -> LogDetProblem:
         points = data.pairs.used_points()
         prior = check_prior("prior", self.prior, points)
-        self.bounds_ = check_bounds(self.bounds, points, prior)
+        self.bounds_ = resolve_bounds(self.bounds, points, prior)
         space = PairSpace(data.pairs.points, data.pairs.ends, prior)
         return LogDetProblem.itml(space, data.sign, self.bounds_, self.gamma * data.weight)
 

@@ -1,16 +1,21 @@
-"""The certified solver: coordinate ascent on the dual of the p-norm problem."""
+"""The certified solver: coordinate ascent on the dual of the p-norm problem.
+
+Every round has three steps: K_m A of all kernels gives both bounds, the kernel weights eta and a model of the
+dual (one pass over the pairs of samples); ascent on the model needs Σ eta_m K_m of a block of samples alone;
+a line search on the dual itself says how far to go.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.estimators.validation import check_count, check_number
 from kernelweave.multiclass.checkpoint import Checkpoint, generator_state, restored_generator
+from kernelweave.multiclass.dual_model import DualModel, KernelSplit, norms_of_samples
 from kernelweave.multiclass.problem import (
     BoundTracker,
     PNormEvaluation,
@@ -20,6 +25,7 @@ from kernelweave.multiclass.problem import (
     dual_norm_and_weights,
     energies,
     evaluate,
+    evaluate_anew,
     rival_leads,
     sample_gaps,
 )
@@ -37,12 +43,19 @@ class DualAscent(PNormSolver):
     ----------
     tol : relative duality gap to stop at.
     max_passes : most rows of all kernels to use, in units of the number of samples.
-    block : samples to work on at a time where kernels are not in memory; None chooses.
+    block : samples to work on at a time; None: all that matter, as far as the matrix among them fits.
+    inner_tol : share of the gap at which the ascent on a model ends.
+    max_sweeps : most sweeps over a block per round.
 
-    Notes ----- A visit to a sample maximises a quadratic model of D in its row of A, by sorting, and then D
-    itself on the line from the present row to that maximum. Where the kernels are not in memory, blocks of
-    samples are drawn in proportion to their share of the gap (the samples with the largest gaps alone would
-    return again and again); only those that moved have their rows computed.
+    Notes
+    -----
+    Between two passes over all kernels, D is replaced by a model in which s_j = tr(A'K_jA) is exact to first
+    order in the change S of A, and its second-order part, tr(S'K_jS), is the share of kernel j in the sum
+    tr(S'(Σ_m eta_m K_m)S). A visit to a sample maximises a quadratic bound of the model in its row of A, by
+    sorting, and then the model itself on the line from the present row to that maximum. Where not all samples
+    fit, those of a block are drawn in proportion to their share of the gap (the ones with the largest gaps
+    alone would return again and again); only rows that moved are used. Where kernels are computed in float32,
+    the bounds returned are those of the last coefficients in float64.
     Differs from the paper: it is not in it; the problem is the paper's, the bounds are new.
 
     Examples
@@ -53,15 +66,19 @@ class DualAscent(PNormSolver):
 
     """
 
-    tol: float = 1e-4
+    tol: float = 1e-3
     max_passes: float = 200.0
     block: int | None = None
+    inner_tol: float = 0.03
+    max_sweeps: int = 30
 
     def check(self) -> None:
         check_number("DualAscent.tol", self.tol, above=0.0, below=1.0)
         if not self.max_passes > 0.0:
             raise ValueError(f"DualAscent needs max_passes above 0; got max_passes={self.max_passes!r}.")
         check_count("DualAscent.block", self.block, optional=True)
+        check_number("DualAscent.inner_tol", self.inner_tol, above=0.0, below=1.0)
+        check_count("DualAscent.max_sweeps", self.max_sweeps)
 
     def solve(
         self,
@@ -90,8 +107,14 @@ class DualAscent(PNormSolver):
                 else:
                     if checkpoint is not None and checkpoint.is_due():
                         checkpoint.save(state.saved() | tracker.state())
-                    state.ascend(evaluation, tracker.certificate.relative_gap, self.block)
+                    if state.is_held_up_by_rounding(evaluation, tracker.certificate.relative_gap, self.tol):
+                        state.refine()
+                        continue
+                    state.ascend(evaluation, self)
                     stopped = "stalled" if state.n_idle == 3 else None
+                    if state.was_interrupted:
+                        tracker.add(state.A, state.evaluate())
+                        stopped = "interrupted"
         except KeyboardInterrupt:
             if tracker.best is None:
                 raise
@@ -119,6 +142,7 @@ class AscentState:
     step_squares: Vector
     passes: float = 0.0
     n_idle: int = 0
+    was_interrupted: bool = False  # within a round, which then ended early
 
     @classmethod
     def start(cls, problem: PNormProblem, rng: np.random.Generator) -> Self:
@@ -139,93 +163,123 @@ class AscentState:
     def evaluate(self) -> PNormEvaluation:
         return evaluate(self.problem, self.A, self.G, step_squares=self.step_squares)
 
-    def ascend(self, evaluation: PNormEvaluation, relative_gap: float, block: int | None) -> None:
-        """Visit the samples with the largest gaps: of all, or of a block where rows are computed."""
-        if self.problem.rows.is_stored and block is None:
-            # Far from the optimum the samples with less than half the mean gap are not worth a visit.
-            n_moved = self._sweep(evaluation.sample_gaps, 0.1 if relative_gap < 1e-2 else 0.5)
-        else:
-            n_moved = self._sweep_block(evaluation.sample_gaps, block)
-        self.n_idle = 0 if n_moved else self.n_idle + 1
-        self.passes += n_moved / self.problem.n_samples
-
-    def _sweep(self, gaps: Vector, threshold: float) -> int:
-        """Visit all samples with a gap above this multiple of the mean, whose kernels are in memory."""
-        everything = np.arange(self.problem.n_samples)
-        before = self.A.copy()
-        n_moved = self._visit(
-            self.problem.rows.square_block(everything),
-            everything,
-            self._order(gaps, threshold),
-            self.A,
-            self.G,
-            energies(self.A, self.G),
-        )
-        self.step_squares += ((self.A - before) ** 2).sum(axis=0)
-        return n_moved
-
-    def _sweep_block(self, gaps: Vector, size: int | None) -> int:
-        """Ascend on a block of samples alone, then add what moved to the products of all samples."""
-        places = self._draw_block(gaps, size)
-        K = self.problem.rows.square_block(places)
-        A, G = self.A[places], np.ascontiguousarray(self.G[:, :, places])
-        s, block_gaps = energies(self.A, self.G), gaps[places]
-        # The block is left at a twentieth of its gap: its samples depend on all others, which stand still.
-        enough = 0.05 * float(block_gaps.sum())
-        for _ in range(12):
-            if not self._visit(K, places, self._order(block_gaps, 0.1), A, G, s):
-                break
-            block_gaps = self._gaps_of(places, A, G, s)
-            if block_gaps.sum() <= enough:
-                break
+    def ascend(self, evaluation: PNormEvaluation, solver: DualAscent) -> None:
+        """Ascend on the samples that matter as the model says, and go as far as the dual itself rises."""
+        places = self._block(evaluation.sample_gaps, solver.block)
+        A = self._ascended(places, solver)
         moved = np.flatnonzero((self.A[places] != A).any(axis=1))
         if moved.size:
-            self._add_products(places[moved], A[moved] - self.A[places[moved]])
-            self.A[places] = A
-        return int(moved.size)
+            self._step(places[moved], A[moved] - self.A[places[moved]])
+        self.n_idle = 0 if moved.size else self.n_idle + 1
+        self.passes += moved.size / self.problem.n_samples
 
-    def _draw_block(self, gaps: Vector, size: int | None) -> Indices:
-        """Draw samples in proportion to their gaps: a quarter of all, at least 256, or ``size``."""
-        if size is None:
-            size = min(gaps.size, max(gaps.size // 4, 256), self.problem.rows.max_block)
-        positive = np.flatnonzero(gaps > 0.0)
-        if positive.size <= size:
-            return positive
-        probability = gaps[positive] / gaps[positive].sum()
-        return np.sort(self.rng.choice(positive, size, replace=False, p=probability, shuffle=False))
+    def _ascended(self, places: Indices, solver: DualAscent) -> Matrix:
+        """Return rows of these samples where the model of the dual has little of its gap left."""
+        A, y, weight = self.A[places], self.problem.y[places], self.problem.weight[places]
+        model = self._model(places)
 
-    def _order(self, gaps: Vector, threshold: float) -> Indices:
-        """Return the places with a gap above this multiple of the mean, permuted."""
-        return self.rng.permutation(np.flatnonzero(gaps > threshold * gaps.mean())).astype(np.int64)
+        def gaps() -> Vector:
+            f = model.scores()
+            return sample_gaps(A, f, rival_leads(f, y), y, weight)
 
-    def _visit(self, K: AnyArray, places: Indices, order: Indices, A: Matrix, G: AnyArray, s: Vector) -> int:
-        """Maximise D over one row of A after the other; A, G and s change in place. Return how many moved."""
+        found = gaps()
+        enough = solver.inner_tol * float(found.sum())
+        for _ in range(solver.max_sweeps):
+            order = self.rng.permutation(np.flatnonzero(found > 0.1 * found.mean()))
+            try:
+                if not model.visit(A, y, weight, order):
+                    break
+            except KeyboardInterrupt:
+                self.was_interrupted = True
+                break
+            found = gaps()
+            if found.sum() <= enough:
+                break
+        return A
+
+    def _model(self, places: Indices) -> DualModel:
+        problem, s = self.problem, energies(self.A, self.G)
+        diagonals = problem.rows.diagonals
+        split = KernelSplit.of(s, diagonals.mean(axis=1), problem.q)
+        return DualModel(
+            K=problem.rows.combined_block(split.eta, places),
+            G=np.ascontiguousarray(self.G[:, :, places].transpose(0, 2, 1)),
+            share=split.share,
+            s=s,
+            alone=norms_of_samples(diagonals[:, places], problem.q),
+            scale=problem.scale,
+            q=problem.q,
+        )
+
+    def is_held_up_by_rounding(self, evaluation: PNormEvaluation, relative_gap: float, tol: float) -> bool:
+        """Whether most of the gap is what is allowed for rounding to float32."""
+        if not self.problem.rows.is_rounded:
+            return False
+        computed = float(evaluation.sample_gaps.mean()) / evaluation.upper
+        return computed <= max(tol, 0.1 * relative_gap)
+
+    def refine(self) -> None:
+        """Go on in float64, with products computed anew."""
+        self.problem = replace(self.problem, rows=self.problem.rows.in_float64())
+        self.G = self.problem.products(self.A)
+        self.step_squares = np.einsum("ic,ic->c", self.A, self.A)
+
+    def _block(self, gaps: Vector, size: int | None) -> Indices:
+        """Return the samples with a gap or a coefficient, or so many of them, drawn in proportion to their gaps."""
+        matter = np.flatnonzero((gaps > 0.0) | self.A.any(axis=1))
+        size = self.problem.rows.max_block if size is None else size
+        if matter.size <= size:
+            return matter
+        share = gaps[matter] / gaps.sum()
+        # Some that have coefficients and no gap: they make room for the others.
+        probability = 0.9 * share + 0.1 / matter.size
+        return np.sort(
+            self.rng.choice(matter, size, replace=False, p=probability / probability.sum(), shuffle=False)
+        )
+
+    def _step(self, moved: Indices, step: Matrix) -> None:
+        """Add the multiple of a step with the highest dual to A, and its products to G."""
         problem = self.problem
-        y, weight = problem.y[places], problem.weight[places]
-        return _core.ascend(K, y, weight, problem.scale, problem.q, order, A, G, s)
-
-    def _gaps_of(self, places: Indices, A: Matrix, G: AnyArray, s: Vector) -> Vector:
-        """Return the gaps of the samples of a block."""
-        problem, y = self.problem, self.problem.y[places]
-        f = np.tensordot(dual_norm_and_weights(s, problem.q)[1], G, axes=1) / problem.scale
-        return sample_gaps(A, f, rival_leads(f, y), y, problem.weight[places])
-
-    def _add_products(self, moved: Indices, steps: Matrix) -> None:
-        """Add K_j times the steps of these samples to G."""
-        self.step_squares += (steps**2).sum(axis=0)
-        products = self.problem.rows.products(np.arange(self.problem.n_samples), moved, steps)
-        self.G += products.transpose(0, 2, 1)
+        products = problem.rows.products(np.arange(problem.n_samples), moved, step).transpose(0, 2, 1)
+        s = energies(self.A, self.G)
+        a = np.array([np.einsum("ic,ci->", step, G[:, moved]) for G in self.G])
+        b = energies(step, products[:, :, moved])
+        gain = float(step[np.arange(moved.size), problem.y[moved]].sum())
+        t = _best_length(s, a, b, gain, problem)
+        self.A[moved] += t * step
+        self.G += t * products
+        self.step_squares += t * t * (step**2).sum(axis=0)
 
     def recertify(self, tracker: BoundTracker) -> BoundTracker:
-        """Return the bounds drawn from products computed anew, where many small steps have made G.
+        """Return the bounds drawn from products computed anew, and in float64.
 
-        Only where kernels are stored: there G is updated at every visit, and computing it again is cheap.
+        Those of G are sums of many steps, and perhaps of numbers rounded to float32.
         """
-        if not self.problem.rows.is_stored or tracker.best is None:
+        if tracker.best is None:
             return tracker
-        fresh = BoundTracker(self.problem, None)
+        problem = replace(self.problem, rows=self.problem.rows.in_float64())
+        fresh = BoundTracker(problem, None)
         # The least P seen and the last, highest D need not be of the same A.
         for A in (tracker.best[0], self.A):
-            fresh.add(A, evaluate(self.problem, A, self.problem.products(A)))
+            if fresh.best is None or (tracker.best[0] != A).any():
+                fresh.add(A, evaluate_anew(problem, A))
         fresh.history = tracker.history
         return fresh
+
+
+def _best_length(
+    s: Vector, a: Vector, b: Vector, gain: float, problem: PNormProblem, steps: int = 50
+) -> float:
+    """Return the t in [0, 1] with the largest t gain − (Σ_j (s_j + 2ta_j + t²b_j)^{q/2})^{2/q} / (2λN), by halving."""
+
+    def slope(t: float) -> float:
+        eta = dual_norm_and_weights(s + 2.0 * t * a + t * t * b, problem.q)[1]
+        return gain - float(eta @ (a + t * b)) / problem.scale
+
+    if slope(1.0) >= 0.0:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(steps):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if slope(middle) >= 0.0 else (low, middle)
+    return low

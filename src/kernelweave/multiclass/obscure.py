@@ -76,13 +76,13 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     p : float in (1, 2], default=1.5
         Norm over the kernels: near 1 few kernels count, 2 is the plain sum of kernels.
     solver : DualAscent, OnlineBatch, Pegasos or None, default=None
-        None is ``DualAscent()``; ``OnlineBatch`` is the paper's algorithm, ``Pegasos`` its baseline.
+        None is ``DualAscent()``, to a gap of 1e-3; ``OnlineBatch`` is the paper's algorithm, ``Pegasos`` its baseline.
     features : RandomFourier, Nystroem or None, default=None
         Explicit features in place of kernels: O(features) per sample, streams in fixed memory.
     class_weight : dict, "balanced" or None, default=None
         Factor on the loss per class.
     memory_limit : float or None, default=None
-        Most bytes for kernels; past it their rows are computed on demand. None is 80 % of what is free.
+        Most bytes for kernels and what is held beside them. None is a quarter of what is free, at most 4 GB.
     n_jobs : int or None, default=None
         Threads that compute kernel rows; None is 1, −1 is all.
     random_state : int, RandomState or None, default=None
@@ -117,7 +117,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     >>> X, y = load_iris(return_X_y=True)
     >>> model = ObscureClassifier(C=10.0, p=1.5, random_state=0).fit(X, y)
     >>> lower, upper = model.bounds_
-    >>> upper - lower <= 1e-4 * upper
+    >>> upper - lower <= 1e-3 * upper
     True
 
     """
@@ -167,7 +167,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         lam = 1.0 / (float(self.C) * index.size)
         problem = PNormProblem(rows, index.astype(np.int64), self.classes_.size, lam, float(self.p), weight)
         with gap_bars(self.verbose) as bar, blas_threads(1):
-            progress = bar("p-norm MKL", getattr(self.part("solver"), "tol", 1e-4))
+            progress = bar("p-norm MKL", getattr(self.part("solver"), "tol", None) or 1e-4)
             result = self.part("solver").solve(problem, rng, progress, self._keyed_checkpoint(problem, X))
         self._set_fitted(fitted, features, rows, result)
         note_columns(self, X, y)
@@ -344,7 +344,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.n_support_ = int(self.support_.size)
         self._set_bounds(result.certificate, result.history)
         self.n_passes_ = result.passes
-        self.scorer_ = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_)
+        self.scorer_ = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_, self._n_threads)
         if isinstance(rows, FeatureRows):
             self.scorer_ = FeatureScorer(features, result.eta, rows.Phi.T @ result.coef)
 
@@ -358,9 +358,11 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def _warn_unless_finished(self, result: PNormResult) -> None:
         """Say so when a solver with a tolerance stopped above it, or any solver was interrupted."""
         tol = getattr(self.part("solver"), "tol", None)
-        if result.stopped in ("converged", "epochs"):
+        missed = tol is not None and result.certificate.relative_gap > tol
+        if result.stopped == "converged" or (result.stopped == "epochs" and not missed):
             return
         why = {
+            "epochs": "all epochs were made; raise max_epochs, or use solver=None, which is certified",
             "max_passes": f"{result.passes:.0f} row passes were used; raise max_passes or tol",
             "stalled": "rounding hides the rest; raise tol, or scale the kernels to similar size",
             "interrupted": "it was interrupted; the best coefficients so far are kept",

@@ -15,9 +15,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.geometry import Simplex
+from kernelweave.multiclass.dual_model import DualModel, KernelSplit, norms_of_samples
 from kernelweave.multiclass.problem import dual_norm_and_weights
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.problem import Progress, Record
@@ -124,14 +124,30 @@ def _ascend(
     sweeps: int,
 ) -> Matrix:
     """Ascend on a block of samples, whose coefficients A change in place; return the change of θ."""
-    K = np.array([Phi[:, a:b] @ Phi[:, a:b].T for a, b in pairwise(shared.offsets)])
-    G = np.array([(Phi[:, a:b] @ theta[a:b]).T for a, b in pairwise(shared.offsets)])
-    s, before = squared_norms(theta, shared.offsets), A.copy()
+    before = A.copy()
+    model = feature_model(Phi, theta, shared)
     for _ in range(sweeps):
         order = rng.permutation(len(y)).astype(np.int64)
-        if not _core.ascend(K, y, weight, shared.scale, shared.q, order, A, G, s):
+        if not model.visit(A, y, weight, order):
             break
     return np.asarray(Phi.T @ (A - before))
+
+
+def feature_model(Phi: Matrix, theta: Matrix, shared: SharedTheta) -> DualModel:
+    """Return the model of the dual for samples with these features, near θ."""
+    blocks = [(Phi[:, a:b], theta[a:b]) for a, b in pairwise(shared.offsets)]
+    diagonals = np.array([np.einsum("id,id->i", P, P) for P, _ in blocks])
+    s = squared_norms(theta, shared.offsets)
+    split = KernelSplit.of(s, diagonals.mean(axis=1), shared.q)
+    return DualModel(
+        K=(Phi * np.repeat(split.eta, np.diff(shared.offsets))) @ Phi.T,
+        G=np.array([P @ part for P, part in blocks]),
+        share=split.share,
+        s=s,
+        alone=norms_of_samples(diagonals, shared.q),
+        scale=shared.scale,
+        q=shared.q,
+    )
 
 
 def best_mixture(B: AnyArray, gains: Matrix, q: float, scale: float, max_iter: int = 400) -> Matrix:

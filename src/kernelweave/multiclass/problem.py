@@ -133,10 +133,26 @@ def evaluate(
     """
     s = energies(A, G)
     eta = dual_norm_and_weights(s, problem.q)[1]
+    f = np.tensordot(eta, G, axes=1) / problem.scale
     squares = np.einsum("ic,ic->c", A, A) if step_squares is None else step_squares
+    return _bounds(problem, A, s, eta, f, squares, rescale)
+
+
+def evaluate_anew(problem: PNormProblem, A: Matrix) -> PNormEvaluation:
+    """Bound the optimum by coefficients alone: energies, and one weighted sum of products, from the kernels."""
+    support = np.flatnonzero(A.any(axis=1))
+    s = problem.rows.squared_norms(support, A[support])
+    eta = dual_norm_and_weights(s, problem.q)[1]
+    f = problem.rows.weighted_products(eta, support, A[support]).T / problem.scale
+    return _bounds(problem, A, s, eta, f, np.einsum("ic,ic->c", A, A), rescale=True)
+
+
+def _bounds(
+    problem: PNormProblem, A: Matrix, s: Vector, eta: Vector, f: AnyArray, squares: Vector, rescale: bool
+) -> PNormEvaluation:
+    """Return the bounds drawn from the s_j = tr(A'K_jA) and the scores f (classes, N) of coefficients."""
     hidden_energy, hidden_loss = _rounding_allowance(problem, s, eta, squares)
     size = dual_norm_and_weights(s + hidden_energy, problem.q)[0] / (2.0 * problem.scale * problem.n_samples)
-    f = np.tensordot(eta, G, axes=1) / problem.scale
     h = rival_leads(f, problem.y)
     if rescale:
         tau, value = best_multiple(size, h, problem.weight)

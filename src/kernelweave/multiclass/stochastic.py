@@ -212,8 +212,12 @@ class StochasticRun:
         """Compute the scores of a batch, from the support so far, and the kernels among it."""
         problem, V = self.problem, self.iterate.V
         support = np.flatnonzero(V.any(axis=1))
-        G = problem.rows.products(places, support, V[support])
-        K, diagonals = problem.rows.square_block(places), problem.rows.diagonals[:, places]
+        factor = self.iterate.factor  # V alone may leave the range of float32
+        G = problem.rows.products(places, support, factor * V[support]) / factor
+        K = problem.rows.square_block(places).astype(
+            np.float64, copy=False
+        )  # steps may leave the range of float32
+        diagonals = problem.rows.diagonals[:, places]
         self.iterate.load(places, problem.y[places], problem.weight[places], G, K, diagonals)
 
 
@@ -335,6 +339,8 @@ class OnlineBatch(StochasticSolver):
     ----------
     online_epochs : epochs of stage 1, fewer when it separates the training set.
     batch_epochs : epochs of stage 2; 0 stops after stage 1.
+    tol : relative gap at which more epochs end; None makes ``batch_epochs`` and no more.
+    max_epochs : most epochs of stage 2 where their number is doubled until ``tol`` is reached.
     eta : the step η of stage 1: large is fast, small gives a better R.
     polish : return the mean of stage 2's second half, times its best multiple; False is the last iterate.
     batch : samples whose kernel rows are computed together; it changes speed, not the iterates.
@@ -361,12 +367,16 @@ class OnlineBatch(StochasticSolver):
     polish: bool = True
     batch: int = 128
     record_every: int | None = None
+    tol: float | None = None
+    max_epochs: int = 480
 
     def check(self) -> None:
         check_count("OnlineBatch.online_epochs", self.online_epochs)
         check_count("OnlineBatch.batch_epochs", self.batch_epochs, least=0)
         check_count("OnlineBatch.batch", self.batch)
         check_number("OnlineBatch.eta", self.eta, above=0.0)
+        check_number("OnlineBatch.tol", self.tol, above=0.0, below=1.0, optional=True)
+        check_count("OnlineBatch.max_epochs", self.max_epochs)
 
     def _run(self, run: StochasticRun, tracker: BoundTracker) -> None:
         while run.stage == 0:
@@ -376,7 +386,19 @@ class OnlineBatch(StochasticSolver):
                 at_zero = float(run.problem.weight.mean())  # P(0)
                 run.stage, run.epoch = 1, 0
                 run.R = float(np.sqrt(2.0 * min(upper, at_zero) / run.problem.lam))
-        self._run_averaged(run, tracker, proximal_step, self.batch_epochs)
+        epochs = self.batch_epochs
+        self._run_averaged(run, tracker, proximal_step, epochs)
+        while self.tol is not None and 0 < epochs < self.max_epochs and self._gap(run) > self.tol:
+            epochs = min(2 * epochs, self.max_epochs)
+            run.iterate.start_averaging()  # over the epochs to come, which are at least half of all
+            self._run_averaged(run, tracker, proximal_step, epochs)
+
+    def _gap(self, run: StochasticRun) -> float:
+        """Return the relative gap that the iterate proves."""
+        bounds, B = BoundTracker(run.problem, None), self._returned(run)
+        _add_iterate(bounds, B, self.polish)
+        _add_feasible_iterate(bounds, B)
+        return bounds.certificate.relative_gap
 
 
 @dataclass

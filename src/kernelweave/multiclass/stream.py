@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.bank.cross import contributions, scores
+from kernelweave.bank.cross import in_slices, scores, weighted_contributions
 from kernelweave.bank.features import FittedFeatures
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.gram.memory import budget, human
@@ -33,14 +33,16 @@ class KernelScorer:
     eta: Vector
     coef: Matrix = field(repr=False)
     support: AnyArray = field(repr=False)
+    n_threads: int = 1
 
     def scores(self, X: Any) -> Matrix:
         """Return f_c(x), of shape (rows, classes)."""
-        return scores(self.bank, X, self.eta[None], self.coef, self.support)
+        return scores(self.bank, X, self.eta[None], self.coef, self.support, self.n_threads)
 
     def contributions(self, X: Any) -> AnyArray:
         """Return what every kernel adds to the scores: (rows, classes, M)."""
-        return contributions(self.bank, X, self.eta[:, None] * self.coef[:, None], self.support)
+        eta = np.broadcast_to(self.eta, (len(self.coef), self.eta.size))
+        return weighted_contributions(self.bank, X, eta, self.coef, self.support, self.n_threads)
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class FeatureScorer:
 
     def scores(self, X: Any) -> Matrix:
         """Return f_c(x), of shape (rows, classes)."""
-        weights = np.repeat(self.eta, np.diff(self.features.offsets))
-        return self.features.transform(X) @ (weights[:, None] * self.theta)
+        coef = np.repeat(self.eta, np.diff(self.features.offsets))[:, None] * self.theta
+        return in_slices(X, lambda rows: self.features.transform(rows) @ coef, len(coef))
 
     def contributions(self, X: Any) -> AnyArray:
         """Return what every kernel adds to the scores: (rows, classes, M)."""

@@ -169,8 +169,8 @@ class SVM2K(KernelClassifier):
         X = check_input(self, X, reset=False)
         coef = self.dual_coef_.reshape(-1, self.support_.size)
         eta = np.tile(np.eye(2), (len(self.dual_coef_), 1))
-        values = scores(self.bank_, X, eta, coef, self.support_).reshape(-1, len(self.dual_coef_), 2)
-        values = values + self.intercept_
+        values = scores(self.bank_, X, eta, coef, self.support_, self._n_threads)
+        values = values.reshape(-1, len(self.dual_coef_), 2) + self.intercept_
         return np.asarray(values[:, 0] if self.classes_.size == 2 else values)
 
     def decision_function(self, X: Any) -> AnyArray:
@@ -179,7 +179,7 @@ class SVM2K(KernelClassifier):
 
     def _kernel_parts(self, X: Any) -> AnyArray:
         X = check_input(self, X, reset=False)
-        return contributions(self.bank_, X, 0.5 * self.dual_coef_, self.support_)
+        return contributions(self.bank_, X, 0.5 * self.dual_coef_, self.support_, self._n_threads)
 
     def _kernel_rest(self) -> AnyArray:
         return np.asarray(self.intercept_.mean(axis=1))

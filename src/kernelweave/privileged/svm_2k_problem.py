@@ -74,14 +74,14 @@ class SVM2KDual:
         y = self.y if x.ndim == 1 else self.y[:, None]
         return y * a - plus + minus, y * b + plus - minus
 
-    def _back(self, f_a: Matrix, f_b: Matrix) -> Matrix:
+    def _coefficients_adjoint(self, f_a: Matrix, f_b: Matrix) -> Matrix:
         """Return the transpose of `coefficients`."""
         y = self.y if f_a.ndim == 1 else self.y[:, None]
         return np.concatenate([y * f_a, y * f_b, f_b - f_a, f_a - f_b])
 
     def _product(self, x: Matrix) -> Matrix:
         u_a, u_b = self.coefficients(x)
-        return self._back(self.K[0] @ u_a, self.K[1] @ u_b)
+        return self._coefficients_adjoint(self.K[0] @ u_a, self.K[1] @ u_b)
 
     def linearise(self, x: Vector, multipliers: Vector) -> Linearisation:  # noqa: ARG002 - all is linear
         linear = np.concatenate([-np.ones(2 * self.n), np.full(2 * self.n, self.prices.epsilon)])

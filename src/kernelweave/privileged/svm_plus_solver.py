@@ -9,11 +9,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from kernelweave import _core
-from kernelweave._part import Part
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.errors import NotOfferedError
 from kernelweave.geometry.interior_point import InteriorIterate, Linearisation, LinearSolve, interior_point
-from kernelweave.learners.base import positive
+from kernelweave.learners.base import Learner, positive
 from kernelweave.learners.hinge import Hinge
 from kernelweave.privileged.interior import StoppingRule, eliminate, low_rank_factor
 from kernelweave.privileged.svm_plus_problem import (
@@ -29,7 +29,7 @@ METHODS = ("auto", "interior", "smo")
 
 
 @dataclass
-class SVMPlus(Part):
+class SVMPlus(Learner):
     r"""The support vector machine whose slacks are a function of privileged features.
 
     .. math:: \min \tfrac12\|w\|^2 + \tfrac\lambda2\|w^*\|^2 + \sum_i C_i \xi_i, \quad
@@ -77,6 +77,9 @@ class SVMPlus(Part):
 
     def check(self, y: AnyArray, weight: Vector) -> None:  # noqa: ARG002 - any labels and weights are legal
         positive("C", self.C)
+
+    def for_columns(self) -> Learner:
+        raise NotOfferedError("SVMPlus separates two classes; give y one column.")
 
     def measure(
         self, f: AnyArray, coef: AnyArray, y: AnyArray, weight: Vector | None = None

@@ -1,4 +1,4 @@
-"""What every outer loop shares: its parameters, its start, and the question whether the parts fit."""
+"""What solvers share: their parameters, what every outer loop begins with, and the question whether parts fit."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry.base import Geometry
 from kernelweave.gram.protocol import GramStack
-from kernelweave.learners.protocol import Learner
+from kernelweave.learners.base import Learner
 from kernelweave.solvers.problem import OuterState, Problem, Progress, Result, WarmStart
 
 
 @dataclass
 class Solver(Part, ABC):
-    """An outer loop over the kernel weights.
+    """What finds kernel weights and the learner's solution, with a certificate.
 
-    Subclasses declare in ``needs`` what they call on the geometry beyond `Geometry`, and iterate until the
-    certificate is good enough.
+    Subclasses declare in ``needs`` what they call on the geometry beyond `Geometry`, and run until the certificate
+    is good enough.
     """
 
     needs: ClassVar[type] = Geometry
-    uses_curvature: ClassVar[bool] = False
     # False where kernels outside a small working set are read rarely, so that they need not be held.
     holds_all_kernels: ClassVar[bool] = True
     default_max_iter: ClassVar[int] = 500
@@ -38,8 +37,10 @@ class Solver(Part, ABC):
         return 1e-4 if self.tol is None else self.tol
 
     @abstractmethod
-    def iterate(self, state: OuterState, eta: Vector) -> str | None:
-        """Move from eta until the state is finished; return why it stopped if it gave up earlier."""
+    def run(
+        self, problem: Problem, start: WarmStart | None = None, progress: Progress | None = None
+    ) -> Result:
+        """Solve a problem from a warm start, or the geometry's own; Ctrl-C keeps the best so far."""
 
     def solve(
         self,
@@ -55,10 +56,19 @@ class Solver(Part, ABC):
         """Solve the saddle point to the relative gap ``tol``."""
         return self.run(Problem(bank, y, learner, geometry, weight), start, progress)
 
+
+class OuterLoop(Solver):
+    """A solver that goes from weights to weights, and solves the learner at each of them."""
+
+    uses_curvature: ClassVar[bool] = False
+
+    @abstractmethod
+    def iterate(self, state: OuterState, eta: Vector) -> str | None:
+        """Move from eta until the state is finished; return why it stopped if it gave up earlier."""
+
     def run(
         self, problem: Problem, start: WarmStart | None = None, progress: Progress | None = None
     ) -> Result:
-        """Solve a problem from a warm start, or the geometry's own; Ctrl-C keeps the best so far."""
         require(self, problem.geometry)
         max_iter = self.default_max_iter if self.max_iter is None else self.max_iter
         state = OuterState(problem, self.gap_tol, max_iter, progress, self.uses_curvature, start)

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.solvers.base import Solver
+from kernelweave.solvers.base import OuterLoop
 from kernelweave.solvers.problem import OuterState
 
 
 @dataclass
-class BlockDescent(Solver):
+class BlockDescent(OuterLoop):
     r"""Block coordinate descent: learner at fixed weights, then weights at fixed block norms.
 
     .. math:: \eta \leftarrow \arg\min_{\eta \in \mathcal M} \sum_m \tfrac{\|f_m\|^2}{2\eta_m} + r(\eta),

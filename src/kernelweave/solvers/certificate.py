@@ -105,6 +105,14 @@ class DualPoint:
         return self.g - geometry.conjugate(self.h)
 
 
+def dual_point(problem: Problem, grams: GramStack, coef: AnyArray, which: Indices | None = None) -> DualPoint:
+    """Return coefficients with the energies of (some of) the kernels, and room for the rounding of arithmetic."""
+    weightless = np.zeros_like(coef)  # g and its rounding need no decision values
+    inner = problem.learner.measure(weightless, coef, problem.y, problem.weight)
+    errors = grams.errors if which is None else grams.errors[which]
+    return DualPoint(coef, inner.g, grams.energies(coef, which) + inner.energy_allowance(errors))
+
+
 class LowerBound:
     """The best lower bound over mixtures of all dual points evaluated so far.
 
@@ -169,7 +177,7 @@ def _is_closed(upper: float, lower: float, tol: float) -> bool:
 
 def _most_energies(problem: Problem, point: DualPoint) -> Vector:
     """Return the largest energies that the kernels as given may have at a dual point of the stored ones."""
-    h = _energies_with_allowance(problem, problem.grams, point) if point.is_mixture else point.h
+    h = dual_point(problem, problem.grams, point.coef).h if point.is_mixture else point.h
     most = h + problem.grams.energy_errors(point.coef)
     return np.where(np.isfinite(most), most, np.inf)
 
@@ -181,10 +189,10 @@ def _exact_lower_bound(problem: Problem, exact: GramStack, point: DualPoint, h_m
     measured again. Those of the others replace their bounds, until the best weights use no bound.
     """
     if not np.isfinite(h_most).all():
-        return _value_at(problem, point, _energies_with_allowance(problem, exact, point))
+        return _value_at(problem, point, dual_point(problem, exact, point.coef).h)
     h, known = h_most.copy(), np.zeros(h_most.size, dtype=bool)
     while (counted := np.flatnonzero((problem.geometry.maximizer(h) > 0.0) & ~known)).size:
-        h[counted] = _energies_with_allowance(problem, exact, point, counted)
+        h[counted] = dual_point(problem, exact, point.coef, counted).h
         known[counted] = True
     return _value_at(problem, point, h)
 
@@ -192,16 +200,6 @@ def _exact_lower_bound(problem: Problem, exact: GramStack, point: DualPoint, h_m
 def _value_at(problem: Problem, point: DualPoint, h: Vector) -> float:
     """Return g − Ω*(h); energies without a bound prove nothing."""
     return float(point.g - problem.geometry.conjugate(h)) if np.isfinite(h).all() else -np.inf
-
-
-def _energies_with_allowance(
-    problem: Problem, grams: GramStack, point: DualPoint, which: Indices | None = None
-) -> Vector:
-    """Return the energies of (some of) the kernels, with room for the rounding of arithmetic."""
-    weightless = np.zeros_like(point.coef)  # g and its rounding need no decision values
-    inner = problem.learner.measure(weightless, point.coef, problem.y, problem.weight)
-    errors = grams.errors if which is None else grams.errors[which]
-    return np.asarray(grams.energies(point.coef, which) + inner.energy_allowance(errors))
 
 
 def _upper_bound(problem: Problem, grams: GramStack, result: Result) -> tuple[InnerSolution, float]:
@@ -224,7 +222,7 @@ def robust_primal(
     their error, which is the lesser evil where the price C of a violation is high.
     """
     p = problem
-    if not getattr(p.learner, "decreases_with_margin", False):
+    if not p.learner.decreases_with_margin:
         inner = p.learner.measure(f, coef, p.y, p.weight)
         return inner, inner.primal + inner.primal_growth(error)
     quadratic = float(np.vdot(coef, f) + np.vdot(np.abs(coef), error))
@@ -251,5 +249,5 @@ def robust_primal(
 def _margin_shortfall(inner: InnerSolution, f: AnyArray, y: AnyArray) -> float:
     """Return how far inside the margin samples lie whose coefficients are free, so that they belong on it."""
     below = np.atleast_2d((inner.margin - y * (f + inner.intercept)).T)
-    free = [column[program.free(v)] for column, (program, v) in zip(below, inner.parts, strict=True)]
+    free = [column[program.free(v)] for column, (program, v) in zip(below, inner.programs, strict=True)]
     return max(float(column.max(initial=0.0)) for column in free)

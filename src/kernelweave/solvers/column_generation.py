@@ -10,13 +10,13 @@ import numpy as np
 from kernelweave._typing import AnyArray, Indices, Vector
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.base import SupportsWorkingSet
-from kernelweave.solvers.base import Solver
+from kernelweave.solvers.base import OuterLoop
 from kernelweave.solvers.newton import Newton
 from kernelweave.solvers.problem import Evaluation, OuterState, Problem, WarmStart
 
 
 @dataclass
-class ColumnGeneration(Solver):
+class ColumnGeneration(OuterLoop):
     r"""Newton's method on a working set of kernels that grows by those with the largest energies.
 
     .. math:: h_m(\alpha) = \tfrac12 v'K_m v > \max_{k \in W} h_k(\alpha)

@@ -10,13 +10,13 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry.base import Geometry, Polyhedral
-from kernelweave.solvers.base import Solver
+from kernelweave.solvers.base import OuterLoop
 from kernelweave.solvers.certificate import DualPoint
 from kernelweave.solvers.problem import OuterState
 
 
 @dataclass
-class CuttingPlane(Solver):
+class CuttingPlane(OuterLoop):
     r"""The semi-infinite program by column generation: one constraint per dual point seen.
 
     .. math:: \min_{\eta \in \mathcal M,\, t} t + r(\eta) \quad \text{s.t. } t \ge g_r - h_r'\eta
@@ -56,7 +56,7 @@ class CuttingPlane(Solver):
         mixture = np.zeros(0)
         point = state.evaluate(eta)
         while not state.finished:
-            seen.append(DualPoint(point.inner.coef, point.inner.linear, point.h_upper))
+            seen.append(DualPoint(point.inner.coef, point.inner.g, point.h_upper))
             g, H = np.array([p.g for p in seen]), np.array([p.h for p in seen])
             if isinstance(geometry, Polyhedral):
                 eta, mixture = _linear_master(g, H, geometry.linear_bounds(eta.size))

@@ -12,7 +12,13 @@ from kernelweave._part import Part
 from kernelweave._typing import Vector
 from kernelweave.geometry.base import Geometry, SupportsWorkingSet
 from kernelweave.solvers.certificate import Certificate
-from kernelweave.solvers.feature_problem import BoundedPoint, FeaturePoint, FeatureProblem
+from kernelweave.solvers.feature_problem import (
+    BoundedPoint,
+    FeaturePoint,
+    FeatureProblem,
+    PassSums,
+    SampleBlocks,
+)
 from kernelweave.solvers.problem import Progress, Record
 
 
@@ -45,32 +51,39 @@ class FeatureNewton(Part):
     ----------
     tol : float, default=1e-4
         Relative duality gap to stop at.
-    max_iter : int, default=100
-        Most passes over all samples.
+    max_iter : int, default=200
+        Most passes over all samples, not counting those that check kernels out of use.
 
     Notes
     -----
     Losses with a kink are smoothed over a width that shrinks as the gap closes. Dual coefficients follow from the
     slopes of the losses; the last pass, in double precision and over all kernels, bounds the optimum from both
-    sides. Kernels outside the working set that would lower the objective enter, two at a time.
+    sides. Kernels outside the working set that would lower the objective enter, a few at a time.
     Differs from the paper: it is in none.
 
     Examples
     --------
     >>> from kernelweave.solvers import FeatureNewton
     >>> FeatureNewton(tol=1e-3)
-    FeatureNewton(tol=0.001, max_iter=100)
+    FeatureNewton(tol=0.001, max_iter=200)
 
     """
 
     # Shares of a step that are tried when the whole of it does not lower the objective.
-    shares: ClassVar[Vector] = np.linspace(0.0, 1.0, 21)
-    # Widths of smoothing begin at the first and shrink by the second factor from pass to pass.
+    shares: ClassVar[Vector] = np.concatenate(
+        [[0.0], 0.5 ** np.arange(12, 4, -1), np.linspace(0.05, 1.0, 20)]
+    )
+    # Losses are smoothed over the first width to begin with, and over one smaller by at most the second factor
+    # whenever most of the gap is that of smoothing.
     first_width: ClassVar[float] = 4.0
-    shrink: ClassVar[float] = 0.4
+    shrink: ClassVar[float] = 0.1
+    # They widen by this factor where samples or kernels are added, and where a step leads nowhere.
+    wider: ClassVar[float] = 10.0
+    # Steps that lead nowhere until a fit is given up.
+    most_failures: ClassVar[int] = 8
 
     tol: float = 1e-4
-    max_iter: int = 100
+    max_iter: int = 200
 
     def solve(self, problem: FeatureProblem, eta: Vector, progress: Progress | None = None) -> FeatureResult:
         """Solve from kernel weights found elsewhere, which say what kernels to begin with."""
@@ -80,19 +93,27 @@ class FeatureNewton(Part):
         if isinstance(geometry, SupportsWorkingSet):
             working, part = np.flatnonzero(eta), geometry.restricted(n_kernels)
         point = problem.zero(working, part.project(eta[working]))
-        log, width, n = _Log(progress), self.first_width, problem.samples.n_samples
-        # Which kernels count is found out on few samples; more of them, and then all, start from there.
-        for size, tol in ((max(5_000, n // 64), 1e-2), (n // 8, 1e-2), (n, self.tol)):
-            samples = problem.samples if size == n else problem.samples.sample(size)
-            if samples is None:
-                continue
+        log, width = _Log(progress), self.first_width
+        for samples, goal, check_all in self._levels(problem.samples):
             level = replace(problem, samples=samples)
-            found = self._solve_level(level, part, point, tol, width, log, check_all=size != n // 8)
-            point, width = found.point, 2.0 * found.width
+            found = self._solve_level(level, part, point, goal, width, log, check_all=check_all)
+            point, width = found.point, min(self.first_width, self.wider * found.width)
             if found.stopped == "interrupted":
-                found = self._over_all_kernels(problem, found) if size != n else found
+                found = self._over_all_kernels(problem, found)
                 break
         return FeatureResult(point, found.certificate, tuple(log.records), found.stopped)
+
+    def _levels(self, samples: SampleBlocks) -> list[tuple[SampleBlocks, float, bool]]:
+        """Return what to solve one after the other: samples, tolerance, and whether kernels may enter.
+
+        Which kernels count is found out on few samples; more of them, and then all, start from there.
+        """
+        n, rough = samples.n_samples, max(self.tol, 1e-2)
+        first = max(5_000, n // 64)
+        few = samples.sample(first)
+        more = samples.sample(n // 8) if n // 8 > first else None
+        levels = [(few or samples, rough, True)] if few or rough > self.tol else []
+        return [*levels, *([(more, rough, False)] if more else []), (samples, self.tol, True)]
 
     def _solve_level(
         self,
@@ -109,58 +130,92 @@ class FeatureNewton(Part):
 
         ``part`` is the geometry of the kernels in use.
         """
+        n_passes = 0
         while True:
-            found = self._descend(replace(problem, geometry=part), point, 0.9 * tol, width, log)
-            if not check_all:
+            inner = replace(problem, geometry=part)
+            found, used = self._descend(inner, point, 0.9 * tol, width, log, self.max_iter - n_passes)
+            if not check_all or found.stopped == "interrupted":
                 return found
+            n_passes += used
             found = self._over_all_kernels(problem, found)
             log.add(found)
+            entering = found.entering(problem.geometry)
             if found.certificate.relative_gap <= tol:
                 return replace(found, stopped="converged")
-            entering = found.entering()
-            if found.stopped != "converged":
-                return found
-            if not entering.size:
-                return replace(found, stopped="rounding")
-            point, width = problem.with_kernels(found.point, entering), 4.0 * found.width
+            if n_passes >= self.max_iter:
+                return replace(found, stopped="max_iter")
+            if entering.size:
+                point = problem.with_kernels(found.point, entering)
+            elif problem.dtype == "float32":  # rounding hides the rest
+                problem, point = replace(problem, dtype="float64"), found.point
+            else:
+                return replace(found, stopped="rounding" if found.stopped == "converged" else found.stopped)
+            width = min(self.first_width, self.wider**2 * found.width)
 
     def _descend(
-        self, problem: FeatureProblem, point: FeaturePoint, tol: float, width: float, log: _Log
-    ) -> BoundedPoint:
-        """Close the gap over the kernels of the point, as far as passes in working precision can."""
+        self,
+        problem: FeatureProblem,
+        point: FeaturePoint,
+        tol: float,
+        width: float,
+        log: _Log,
+        max_passes: int,
+    ) -> tuple[BoundedPoint, int]:
+        """Close the gap over the kernels of the point, as far as passes in working precision can.
+
+        Returns the best point found and how many passes it took.
+        """
         before: FeaturePoint | None = None
         best: BoundedPoint | None = None
-        n_failures = 0
-        for _ in range(self.max_iter):
+        # The last minimiser of smoothed losses, with its sums: where to go on from with less of a change of width.
+        solved: tuple[BoundedPoint, PassSums] | None = None
+        least, n_failures = self.shrink, 0
+        for number in range(1, max_passes + 1):
             shares = np.ones(1) if before is None else self.shares
             try:
                 sums = problem.pass_over(point, before, shares, width, want_hessian=True)
+                if before is not None:
+                    share = problem.best_share(before, point, sums.smoothed, shares)
+                    if share == 0.0:
+                        n_failures += 1
+                        if n_failures > self.most_failures:
+                            return replace(
+                                best or problem.bounds(point, sums, width), stopped="stalled"
+                            ), number
+                        if solved is None:
+                            point, before, width = before, None, self.wider * width
+                        else:
+                            least = least**0.5
+                            before, width = solved[0].point, least * solved[0].width
+                            point = problem.model_minimiser(before, solved[1], 1.0 / least)
+                        continue
+                    if share < 1.0:  # the whole step leads uphill: look again from where it leads down to
+                        point, before = before.towards(point, share), None
+                        continue
+                found = problem.bounds(point, sums, width)
+                log.add(found)
             except KeyboardInterrupt:
                 if best is None:
                     raise
-                return replace(best, stopped="interrupted")
-            if before is not None:
-                share = problem.best_share(before, point, sums.smoothed, shares)
-                if share < 1.0:  # the whole step leads uphill: look again from where it leads down to
-                    n_failures += share == 0.0
-                    if n_failures > 3:
-                        break
-                    point, before = before.towards(point, share), None
-                    continue
-            found = problem.bounds(point, sums, width)
-            log.add(found)
+                return replace(best, stopped="interrupted"), number
             if best is None or found.certificate.gap < best.certificate.gap:
                 best = found
             if found.certificate.relative_gap <= tol:
-                return replace(found, stopped="converged")
+                return replace(found, stopped="converged"), number
+            shrink = 1.0
             if found.smoothed.gap <= 0.3 * found.certificate.gap:
-                width *= self.shrink  # what is left of the gap is that losses are smoothed
-                before = None
-            else:
-                before = point
-            point = problem.model_minimiser(point, sums)
-        assert best is not None
-        return replace(best, stopped="stalled" if n_failures > 3 else "max_iter")
+                shrink, solved = self._shrink(found, tol, least), (found, sums)
+            before, point, width = point, problem.model_minimiser(point, sums, 1.0 / shrink), shrink * width
+        return replace(best or problem.bounds(point, sums, width), stopped="max_iter"), max_passes
+
+    def _shrink(self, found: BoundedPoint, tol: float, least: float) -> float:
+        """Return by what factor to shrink the width.
+
+        The part of the gap that smoothing makes falls at least in proportion to it.
+        """
+        wanted = 0.5 * tol * abs(found.certificate.upper)
+        part = found.certificate.gap - found.smoothed.gap
+        return float(np.clip(wanted / part if part > 0.0 else 1.0, least, max(least, 0.5)))
 
     def _over_all_kernels(self, problem: FeatureProblem, found: BoundedPoint) -> BoundedPoint:
         """Return the bounds over all kernels, in double precision."""

@@ -16,11 +16,15 @@ from kernelweave.solvers.certificate import Certificate
 
 
 class Block(NamedTuple):
-    """Some samples: as the bank reads them, with one column per target, and their weights."""
+    """Some samples: as the bank reads them, with one column per target, and their weights.
+
+    ``origin`` says where they come from, for errors to begin with.
+    """
 
     X: Any
     Y: Matrix
     weight: Vector
+    origin: str = ""
 
 
 class SampleBlocks(Protocol):
@@ -100,13 +104,14 @@ class PassSums:
     ``loss`` is that of the point, ``smoothed`` those of smoothed losses on the way from the last point to this one.
     Of the dual coefficients v there are sums over the positive and over the negative ones, so that either can be
     scaled until all sum to zero: ``gains`` has s'v, v'diag(d)v, the same with the d of smoothed losses, kink'|v| and
-    Σv, and ``products`` R'v. ``hessians`` are those of the smoothed losses.
+    Σv, and ``products`` R'v. Both also have those v, of either sign, that only smoothing keeps off their bounds.
+    ``hessians`` are those of the smoothed losses.
     """
 
     loss: float
     smoothed: Vector
-    gains: AnyArray  # (5, 2, targets)
-    products: list[AnyArray]  # (raw features of m, 2, targets) each
+    gains: AnyArray  # (5, 3, targets): positive, negative, on the ramps of smoothing
+    products: list[AnyArray]  # (raw features of m, 3, targets) each
     hessians: AnyArray | None  # (targets, D + 1, D + 1)
 
     def __add__(self, other: PassSums) -> PassSums:
@@ -136,8 +141,8 @@ def sums_over_block(
     F = _values(raw, maps, point)
     F_before = F if before is None else _values(raw, maps, before)
     n, k = F.shape
-    loss, along, gains = 0.0, np.zeros(shares.size), np.zeros((5, 2, k))
-    V, curved = np.zeros((n, 2, k)), list[tuple[Indices, Vector]]()
+    loss, along, gains = 0.0, np.zeros(shares.size), np.zeros((5, 3, k))
+    V, curved = np.zeros((n, 3, k)), list[tuple[Indices, Vector]]()
     for c in range(k):
         program = learner.elementwise(block.Y[:, c], block.weight)
         smooth = program.smoothed(width)
@@ -147,15 +152,16 @@ def sums_over_block(
             along[place] += float(smooth.losses(residual + (1.0 - share) * change).sum())
         v, rate = smooth.slopes(residual)
         kink = 0.0 if program.kink is None else program.kink
-        for sign, part in enumerate((np.maximum(v, 0.0), np.minimum(v, 0.0))):
-            V[:, sign, c] = part
+        on_ramp = np.where((rate > 0.0) & (smooth.d > program.d), v, 0.0)
+        for kind, part in enumerate((np.maximum(v, 0.0), np.minimum(v, 0.0), on_ramp)):
+            V[:, kind, c] = part
             squares = part**2
             linear, kinked = part @ program.s, np.sum(kink * np.abs(part))
-            gains[:, sign, c] = linear, program.d @ squares, smooth.d @ squares, kinked, part.sum()
+            gains[:, kind, c] = linear, program.d @ squares, smooth.d @ squares, kinked, part.sum()
         rows = np.flatnonzero(rate)
         curved.append((rows, rate[rows]))
     flat = V.reshape(n, -1)
-    products = [(raw[m].T @ flat.astype(dtype)).astype(np.float64).reshape(-1, 2, k) for m in which]
+    products = [(raw[m].T @ flat.astype(dtype)).astype(np.float64).reshape(-1, 3, k) for m in which]
     hessians = None
     if want_hessian:
         hessians = np.array([_hessian(raw, maps, point.working, rows, rate) for rows, rate in curved])
@@ -199,12 +205,13 @@ class BoundedPoint:
     width: float
     stopped: str = ""
 
-    def entering(self) -> Indices:
-        """Return up to two kernels outside the working set with more energy than one in use."""
+    def entering(self, geometry: Geometry) -> Indices:
+        """Return kernels outside the working set that the energies ask for, at most as many as are in it, or two."""
         outside = np.setdiff1d(np.arange(self.h.size), self.point.working)
         used = self.point.working[self.point.eta > 0.0]
-        steep = outside[self.h[outside] > self.h[used].min(initial=np.inf)]
-        return np.sort(steep[np.argsort(-self.h[steep])][:2])
+        steep = self.h[outside] > self.h[used].min(initial=np.inf)
+        wanted = outside[steep | (geometry.maximizer(self.h)[outside] > 0.0)]
+        return np.sort(wanted[np.argsort(-self.h[wanted])][: max(2, self.point.working.size)])
 
 
 @dataclass(frozen=True)
@@ -268,15 +275,16 @@ class FeatureProblem:
         kernels = point.working.tolist() if which is None else which
         h = np.array(
             [
-                0.5 * float(np.sum(_back(self.maps.transforms[m], np.sum(scales * product, axis=1)) ** 2))
+                0.5
+                * float(np.sum(_back(self.maps.transforms[m], np.sum(scales * product[:, :2], axis=1)) ** 2))
                 for m, product in zip(kernels, sums.products, strict=True)
             ]
         )
         fixed = self.geometry.value(eta) + point.norm, self.geometry.conjugate(h)
-        linear = scales * (sums.gains[0] - sums.gains[3])
+        linear = scales * (sums.gains[0] - sums.gains[3])[:2]
 
         def certificate(loss: float, squares: Matrix) -> Certificate:
-            gain = float(np.sum(linear - 0.5 * scales**2 * squares))
+            gain = float(np.sum(linear - 0.5 * scales**2 * squares[:2]))
             return Certificate.enclosing(fixed[0] + loss, gain - fixed[1])
 
         smoothed = certificate(float(sums.smoothed[-1]), sums.gains[2])
@@ -290,24 +298,30 @@ class FeatureProblem:
         ]
         return 1.0 if values[-1] <= values[0] else float(shares[int(np.argmin(values))])
 
-    def quadratic(self, point: FeaturePoint, sums: PassSums) -> tuple[AnyArray, Matrix]:
-        """Return H and slopes with which ½ x'Hx − slopes'x are the losses near the point, x = w and bias."""
+    def quadratic(self, point: FeaturePoint, sums: PassSums, steeper: float = 1.0) -> tuple[AnyArray, Matrix]:
+        """Return H and slopes with which ½ x'Hx − slopes'x are the losses near the point, x = w and bias.
+
+        ``steeper`` asks for losses smoothed over a width smaller by this factor: coefficients that are between
+        their bounds then are those that are now, and grow in proportion.
+        """
         assert sums.hessians is not None
         k, D = len(point.bias), sum(w.shape[0] for w in point.w)
-        H = sums.hessians.copy()
+        H = steeper * sums.hessians
+        rounding = 1e-7 if self.dtype == "float32" else 1e-13
         for c in range(k):  # rounding must not make it indefinite, nor a loss without curvature singular
-            H[c][np.diag_indices(D + 1)] += 1e-7 * np.trace(H[c]) / (D + 1) + 1e-12
+            H[c][np.diag_indices(D + 1)] += rounding * np.trace(H[c]) / (D + 1) + 1e-12
         x = np.vstack([*point.w, point.bias[None]])
-        totals = sums.gains[4].sum(axis=0)
+        share = np.array([1.0, 1.0, steeper - 1.0])[:, None]
         gradient = [
-            _back(self.maps.transforms[m], product.sum(axis=1))
+            _back(self.maps.transforms[m], np.sum(share * product, axis=1))
             for m, product in zip(point.working, sums.products, strict=True)
         ]
-        return H, np.einsum("cij,jc->ic", H, x) + np.vstack([*gradient, totals[None]])
+        total = np.sum(share * sums.gains[4], axis=0)
+        return H, np.einsum("cij,jc->ic", H, x) + np.vstack([*gradient, total[None]])
 
-    def model_minimiser(self, point: FeaturePoint, sums: PassSums) -> FeaturePoint:
+    def model_minimiser(self, point: FeaturePoint, sums: PassSums, steeper: float = 1.0) -> FeaturePoint:
         """Return the minimiser of the objective with the losses by their slopes and curvature at the point."""
-        H, slopes = self.quadratic(point, sums)
+        H, slopes = self.quadratic(point, sums, steeper)
         widths = np.array([w.shape[0] for w in point.w])
         w, bias, eta = minimise_model(H, slopes, widths, point.eta, self.geometry, self.learner.has_bias)
         return replace(point, eta=eta, w=tuple(np.split(w, np.cumsum(widths)[:-1])), bias=bias)
@@ -316,6 +330,10 @@ class FeatureProblem:
 def _back(T: Matrix | None, product: Matrix) -> Matrix:
     """Return Φ'v from R'v."""
     return product if T is None else T.T @ product
+
+
+# Steps in the weights on one model of the losses; each is a Cholesky factor of the features in use.
+MODEL_STEPS = 20
 
 
 def minimise_model(
@@ -334,16 +352,23 @@ def minimise_model(
         share = coupling / pivot if has_bias else np.zeros(D)
         H[c] = hessians[c, :D, :D] - np.outer(share, coupling)
         r[:, c] = slopes[:D, c] - share * slopes[D, c]
-    for _ in range(12):
-        w, h, curvature = _at_weights(H, r, eta, ends)
-        if fenchel_young_gap(geometry, eta, h) <= 1e-6 * abs(float(eta @ h)):
+    w, h, curvature = _at_weights(H, r, eta, ends)
+    value = geometry.value(eta) - 0.5 * float(np.sum(r * w))
+    for _ in range(MODEL_STEPS):
+        if fenchel_young_gap(geometry, eta, h) <= 1e-8 * abs(float(eta @ h)):
             break
-        after = geometry.model_step(eta, h, curvature)
-        if np.abs(after - eta).max() <= 1e-7 * np.abs(eta).max():
+        step = geometry.model_step(eta, h, curvature) - eta
+        for share in 0.5 ** np.arange(
+            12
+        ):  # the value is convex in eta, but not the quadratic that the step is for
+            after = eta + share * step
+            w_after, h_after, bent = _at_weights(H, r, after, ends)
+            lower = geometry.value(after) - 0.5 * float(np.sum(r * w_after))
+            if lower < value:
+                break
+        else:
             break
-        eta = after
-    else:
-        w, _, _ = _at_weights(H, r, eta, ends)
+        eta, w, h, curvature, value = after, w_after, h_after, bent, lower
     bias = np.zeros(k)
     for c in range(k if has_bias else 0):
         bias[c] = (slopes[D, c] - hessians[c, :D, D] @ w[:, c]) / hessians[c, D, D]
@@ -355,6 +380,8 @@ def _at_weights(H: AnyArray, r: Matrix, eta: Vector, ends: Indices) -> tuple[Mat
     D, k = r.shape
     root = np.sqrt(np.repeat(eta, np.diff(ends)))
     on = root > 0.0
+    if not on.any():  # all weights may be zero, for a ball
+        root, on = np.zeros(D), on
     w, h, curvature = np.zeros((D, k)), np.zeros(eta.size), np.zeros((eta.size, eta.size))
     for c in range(k):
         A = root[on, None] * H[c][np.ix_(on, on)] * root[on]

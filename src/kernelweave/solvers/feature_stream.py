@@ -6,14 +6,19 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kernelweave._typing import AnyArray, Matrix
+from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.solvers.feature_problem import (
     Block,
     FeaturePoint,
     FeatureProblem,
+    PassSums,
     minimise_model,
     sums_over_block,
 )
+
+# Losses with a kink are smoothed over widths from the first to the last; samples of the past are remembered as the
+# first shows them: over the last a sample beyond its margin has a slope without curvature, and would push for ever.
+FIRST_WIDTH, LAST_WIDTH = 4.0, 0.1
 
 
 @dataclass(frozen=True)
@@ -40,38 +45,34 @@ class FeatureStream:
         self, block: Block, problem: FeatureProblem, tol: float = 1e-3, max_iter: int = 50
     ) -> FeatureStream:
         """Return the stream after one more batch; ``problem`` has the parts, its samples are not looked at."""
-        point, which = self.point, self.point.working.tolist()
-        width, before = 4.0, np.inf
+
+        def sums(point: FeaturePoint, before: FeaturePoint | None, shares: Vector, width: float) -> PassSums:
+            which, dtype = point.working.tolist(), problem.dtype
+            return sums_over_block(
+                block, problem.maps, problem.learner, point, before, shares, width, which, dtype, True
+            )
+
+        point, width, shares = self.point, FIRST_WIDTH, 0.5 ** np.arange(12)
         widths = np.array([w.shape[0] for w in point.w])
+        found = sums(point, None, np.ones(1), width)
         for _ in range(max_iter):
-            sums = sums_over_block(
-                block,
-                problem.maps,
-                problem.learner,
-                point,
-                None,
-                np.ones(1),
-                width,
-                which,
-                problem.dtype,
-                True,
-            )
-            H, slopes = problem.quadratic(point, sums)
-            value = self._value(point, problem) + float(sums.smoothed[-1])
-            w, bias, eta = minimise_model(
-                self.hessians + H,
-                self.slopes + slopes,
-                widths,
-                point.eta,
-                problem.geometry,
-                problem.learner.has_bias,
-            )
+            H, slopes = problem.quadratic(point, found)
+            parts = (widths, point.eta, problem.geometry, problem.learner.has_bias)
+            w, bias, eta = minimise_model(self.hessians + H, self.slopes + slopes, *parts)
             new = replace(point, eta=eta, w=tuple(np.split(w, np.cumsum(widths)[:-1])), bias=bias)
-            if abs(before - value) <= tol * abs(value) and width <= 0.1:
-                break
-            # Half the way where the last step led uphill.
-            point = new if value <= before * (1.0 + 1e-9) else point.towards(new, 0.5)
-            before, width = value, max(0.5 * width, 0.1)
+            way = sums(new, point, np.append(shares, 0.0), width).smoothed
+            values = [
+                self._value(point.towards(new, share), problem) + loss
+                for share, loss in zip([*shares, 0.0], way, strict=True)
+            ]
+            best = int(np.argmin(values))
+            point = point.towards(new, shares[best]) if best < shares.size else point
+            if values[-1] - values[best] <= tol * abs(values[best]):
+                if width <= LAST_WIDTH:
+                    break
+                width = max(0.5 * width, LAST_WIDTH)
+            found = sums(point, None, np.ones(1), width)
+        H, slopes = problem.quadratic(point, sums(point, None, np.ones(1), FIRST_WIDTH))
         return FeatureStream(point, self.hessians + H, self.slopes + slopes, self.n_samples + len(block.Y))
 
     def _value(self, point: FeaturePoint, problem: FeatureProblem) -> float:

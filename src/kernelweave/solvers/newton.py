@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry.base import Geometry, Polyhedral, fenchel_young_gap
-from kernelweave.solvers.base import Solver
+from kernelweave.solvers.base import OuterLoop
 from kernelweave.solvers.block_descent import block_norms
 from kernelweave.solvers.cutting_plane import CuttingPlane
 from kernelweave.solvers.problem import Evaluation, OuterState
 
 
 @dataclass
-class Newton(Solver):
+class Newton(OuterLoop):
     r"""Newton's method in the kernel weights.
 
     .. math:: \eta^+ = \arg\min_{x \in \mathcal M} r(x) - h'(x - \eta) + \tfrac12 (x - \eta)'H(x - \eta)
@@ -73,14 +73,14 @@ class _Trust:
     """What earlier steps have shown of the models.
 
     ``damping`` is a ridge on the Hessian, relative to its mean diagonal, after steps without descent;
-    ``stride`` the share of a parabola's step to try first; ``rational`` whether to try the rational model
-    (None: not decided yet). The others count steps without descent, tighter inner solves without effect, and
-    how often those ended in a first-order step.
+    ``stride`` the share of a parabola's step to try first; ``rational`` whether the rational model is to be tried
+    (at first where energies fall steeply). The others count steps without descent, tighter inner solves without
+    effect, and how often those ended in a first-order step.
     """
 
     damping: float = 0.0
     stride: float = 1.0
-    rational: bool | None = None
+    rational: Literal["where steep", "yes", "no"] = "where steep"
     failures: int = 0
     idle_solves: int = 0
     escapes: int = 0
@@ -113,26 +113,40 @@ def _model_step(state: OuterState, point: Evaluation, trust: _Trust) -> Evaluati
     The rational model is tried first. Where it is rejected the parabola takes this step, and the rational
     model rests until the parabola's whole step turns out to have been too short.
     """
-    geometry, H = state.problem.geometry, _hessian(state, point, trust.damping)
-    if trust.rational is None:
-        trust.rational = _steepness(H, point) >= 1.5
-    rejected = False
-    if trust.rational and not trust.damping:
-        reached, _ = _line_search(state, point, _rational_step(point, H, geometry), 1.0, shortest=1.0)
+    H = _hessian(state, point, trust.damping)
+    if trust.rational == "where steep":
+        trust.rational = "yes" if _steepness(H, point) >= 1.5 else "no"
+    was_tried = trust.rational == "yes" and not trust.damping
+    if was_tried:
+        reached = _try_rational(state, point, H)
         if reached is not None:
             trust.stride = 1.0
             return reached
-        rejected = True
-    target = geometry.model_step(point.eta, point.h, H)
+    reached, was_short = _try_parabola(state, point, H, trust)
+    trust.rational = "yes" if was_short or not was_tried else "no"
+    return reached
+
+
+def _try_rational(state: OuterState, point: Evaluation, H: Matrix) -> Evaluation | None:
+    """Take the whole step of the rational model if the objective falls."""
+    target = _rational_step(point, H, state.problem.geometry)
+    return _line_search(state, point, target, 1.0, shortest=1.0)[0]
+
+
+def _try_parabola(
+    state: OuterState, point: Evaluation, H: Matrix, trust: _Trust
+) -> tuple[Evaluation | None, bool]:
+    """Take as much of the parabola's step as lowers the objective; tell whether all of it was too short."""
+    target = state.problem.geometry.model_step(point.eta, point.h, H)
     reached, length = _line_search(state, point, target, trust.stride)
-    trust.rational = not rejected or (length == 1.0 and _was_short(point, reached))
     if reached is None:
         trust.failures += 1
         trust.damping = max(4.0 * trust.damping, 1e-3)
-        return None
-    trust.damping = 0.0 if length == 1.0 else trust.damping
+        return None, False
+    whole = length == 1.0
+    trust.damping = 0.0 if whole else trust.damping
     trust.stride = min(1.0, 4.0 * length)
-    return reached
+    return reached, whole and _was_short(point, reached)
 
 
 def _hessian(state: OuterState, point: Evaluation, damping: float) -> Matrix:
@@ -161,8 +175,7 @@ def _rational_step(point: Evaluation, H: Matrix, geometry: Geometry) -> Vector:
     # At first as if the energy of the best weights for h came down to that of the present ones.
     u = np.full_like(h, max(geometry.conjugate(h) / float(eta @ positive_h), 1.0) ** 0.5 - 1.0)
     x = geometry.model_step(eta, h, _chord_curvature(H, u))
-    # Where the minimiser has a closed form of active sets, more rounds cost little.
-    for _ in range(8 if isinstance(geometry, Polyhedral) else 3):
+    for _ in range(8 if geometry.fast_model_step else 3):
         known, u = u, np.maximum(0.5 * (H @ (x - eta)) / positive_h, -0.5)  # energies grow fourfold at most
         if float(np.abs(u - known).max()) <= 0.05:
             break
@@ -180,10 +193,8 @@ def _chord_curvature(H: Matrix, u: Vector) -> Matrix:
     return np.asarray(S[:, None] * H * S)
 
 
-def _was_short(point: Evaluation, reached: Evaluation | None) -> bool:
+def _was_short(point: Evaluation, reached: Evaluation) -> bool:
     """Tell whether a step ended where a fifth of its slope was left: the model was too pessimistic."""
-    if reached is None:
-        return False
     move = reached.eta - point.eta
     return float(reached.h @ move) > 0.2 * float(point.h @ move)
 

@@ -13,7 +13,7 @@ from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.base import Geometry, fenchel_young_gap
 from kernelweave.gram.protocol import GramStack
-from kernelweave.learners.protocol import Learner
+from kernelweave.learners.base import Learner
 from kernelweave.learners.solution import InnerSolution
 from kernelweave.solvers.certificate import Certificate, DualPoint, LowerBound
 
@@ -154,6 +154,7 @@ class OuterState:
         self._progress, self._keep_matvecs = progress, keep_matvecs
         self._coef = None if start is None else start.coef
         self._known = None if start is None else start.known_evaluation(problem)
+        self._latest: InnerSolution | None = None
         self._matrix: AnyArray | None = None  # K(eta) at the weights _matrix_eta
         self._matrix_eta: Vector | None = None
         self._began = time.perf_counter()
@@ -222,7 +223,11 @@ class OuterState:
             if matvecs is None and self._keep_matvecs:  # it comes from a solver without use for them
                 matvecs = p.grams.matvecs(known.inner.coef, known.inner.needed_matvecs)
             return self._update_bounds(replace(known, matvecs=matvecs, upper=upper), solved=False)
-        inner = p.learner.solve(self.combined(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol())
+        if self._latest is not None:
+            self._latest.forget()
+        inner = self._latest = p.learner.solve(
+            self.combined(eta), p.y, p.weight, self._coef, inner_tol or self.inner_tol()
+        )
         self._coef = inner.coef
         matvecs = p.grams.matvecs(inner.coef, inner.needed_matvecs) if self._keep_matvecs else None
         h = p.grams.energies(inner.coef) if matvecs is None else energies_of(inner.coef, matvecs)
@@ -232,8 +237,14 @@ class OuterState:
         upper = p.geometry.value(eta) + inner.primal + allowance
         return self._update_bounds(Evaluation(eta, inner, h, h_upper, matvecs, allowance, upper))
 
+    def tightened(self, point: Evaluation) -> Evaluation | None:
+        """Solve the learner ten times as exactly at the same weights; None where more digits would not count."""
+        if point.inner.relative_gap <= 0.1 * self.tol:
+            return None
+        return self.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
+
     def _update_bounds(self, new: Evaluation, solved: bool = True) -> Evaluation:
-        self._lower.add(DualPoint(new.inner.coef, new.inner.linear, new.h_upper))
+        self._lower.add(DualPoint(new.inner.coef, new.inner.g, new.h_upper))
         if self.best is None or new.upper < self.best.upper:
             self.best = new
         self._report(int(np.count_nonzero(new.eta)), solved)
@@ -248,7 +259,7 @@ class OuterState:
         p = self.problem
         h = p.grams.energies(coef)
         inner = p.learner.measure(np.zeros_like(coef), coef, p.y, p.weight)
-        self._lower.add(DualPoint(coef, inner.linear, h + inner.energy_allowance(p.grams.errors)))
+        self._lower.add(DualPoint(coef, inner.g, h + inner.energy_allowance(p.grams.errors)))
         return h
 
     def add_history(self, part: Result) -> None:
@@ -266,6 +277,8 @@ class OuterState:
     def result(self, stopped: str | None = None) -> Result:
         """Return the best weights; ``stopped`` says why a solver gave up before it was finished."""
         best, proof = self.best, self._lower.point
+        if self._latest is not None:
+            self._latest.forget()
         assert best is not None
         assert proof is not None
         if self.certificate.relative_gap <= self.tol:

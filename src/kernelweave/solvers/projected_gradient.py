@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from kernelweave._typing import Vector
-from kernelweave.solvers.base import Solver
+from kernelweave.solvers.base import OuterLoop
 from kernelweave.solvers.problem import Evaluation, OuterState
 
 
 @dataclass
-class ProjectedGradient(Solver):
+class ProjectedGradient(OuterLoop):
     r"""Projected gradient descent with spectral steps.
 
     .. math:: \eta^+ = \mathrm{prox}_{s r}(\eta + s\,h), \qquad -h = \nabla_\eta \max_\alpha(\cdot)
@@ -46,12 +46,12 @@ class ProjectedGradient(Solver):
         step = 1.0 / max(float(np.abs(point.h).max()), np.finfo(float).tiny)
         while not state.finished:
             reached = _descend(state, point, step)
+            if reached is not None:
+                step = _spectral_step(point, reached, step)
+            else:
+                reached = state.tightened(point)
             if reached is None:
-                if point.inner.relative_gap <= 0.1 * state.tol:
-                    return "stalled"
-                point = state.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
-                continue
-            step = _spectral_step(point, reached, step)
+                return "stalled"
             point = reached
         return None
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from kernelweave._typing import Vector
 from kernelweave.geometry.base import ReducedDirection
-from kernelweave.solvers.base import Solver
+from kernelweave.solvers.base import OuterLoop
 from kernelweave.solvers.problem import Evaluation, OuterState
 
 
 @dataclass
-class ReducedGradient(Solver):
+class ReducedGradient(OuterLoop):
     r"""The reduced-gradient method of SimpleMKL, for weights that sum to one.
 
     One weight (the largest) absorbs the change of all others, weights at zero whose gradient would push
@@ -50,11 +50,9 @@ class ReducedGradient(Solver):
         point = state.evaluate(eta)
         while not state.finished:
             direction = geometry.reduced_direction(point.eta, -point.h)
-            reached = _follow(state, point, direction)
+            reached = _follow(state, point, direction) or state.tightened(point)
             if reached is None:
-                if point.inner.relative_gap <= 0.1 * state.tol:
-                    return "stalled"
-                reached = state.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
+                return "stalled"
             point = reached
         return None
 

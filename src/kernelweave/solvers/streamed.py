@@ -8,16 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelweave._typing import AnyArray, Indices, Vector
+from kernelweave._typing import AnyArray, Indices
+from kernelweave.errors import IncompatiblePartsError
 from kernelweave.gram.streamed import StreamedGrams
 from kernelweave.learners.program import DualProgram
 from kernelweave.solvers.base import Solver, require
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.coefficient_steps import coefficient_steps
 from kernelweave.solvers.newton import Newton
-from kernelweave.solvers.problem import OuterState, Problem, Progress, Record, Result, WarmStart
+from kernelweave.solvers.problem import Problem, Progress, Record, Result, WarmStart
 from kernelweave.solvers.streamed_state import StreamedState, with_near_kernels
-from kernelweave.solvers.warm_start import representative_rows
+from kernelweave.solvers.warm_start import NOT_SOLVABLE, representative_rows
 
 
 @dataclass
@@ -67,18 +68,22 @@ class StreamedDescent(Solver):
     rough_tol: ClassVar[float] = 3e-3
     # Kernels with this share of the energy of one in use may come into use on a larger level.
     near: ClassVar[float] = 0.9
+    # What the tolerance over the kernels in use shrinks by where it is met and the gap over all is still open.
+    tighter: ClassVar[float] = 0.3
     coarse_solver: Solver | None = None
     n_coarse: int = 1000
     growth: float = 4.0
     block_size: int | None = None
 
-    def iterate(self, state: OuterState, eta: Vector) -> str | None:
-        raise NotImplementedError("StreamedDescent needs kernels that are streamed: see run.")
-
     def run(
         self, problem: Problem, start: WarmStart | None = None, progress: Progress | None = None
     ) -> Result:
         require(self, problem.geometry)
+        if not isinstance(problem.grams, StreamedGrams):
+            raise IncompatiblePartsError(
+                f"StreamedDescent needs kernels that are streamed, as those of more than 2,000 samples are; these are "
+                f"{problem.grams.storage}. Leave the solver out, or name another: Newton()."
+            )
         problem.geometry.check(problem.grams.n_kernels)
         log, interrupted = _Log(progress), False
         if start is None or start.coef is None:
@@ -104,7 +109,7 @@ class StreamedDescent(Solver):
                 start, rows = _seeded(part, start, np.searchsorted(larger, rows)), larger
                 if rows.size < problem.grams.n_samples:
                     state = StreamedState.at(part, start)
-                    stopped = self._descend(state, self.rough_tol, self.default_max_iter, log)
+                    stopped, _ = self._descend(state, self.rough_tol, self.default_max_iter, log)
                     start = WarmStart(state.full_eta(self.near), state.coef)
                     if stopped == "interrupted":
                         raise KeyboardInterrupt
@@ -118,12 +123,9 @@ class StreamedDescent(Solver):
         counted = np.arange(n) if problem.weight is None else np.flatnonzero(problem.weight > 0.0)
         # All kernels of the first level are held: they take no more than 128 MB.
         smallest = min(self.n_coarse, int((2.0**25 / n_kernels) ** 0.5), counted.size)
-        n_steps = max(1, int(np.ceil(np.log(counted.size / (1.2 * smallest)) / np.log(self.growth))))
-        ratio = (counted.size / smallest) ** (1.0 / n_steps)
-        sizes = [round(smallest * ratio**step) for step in range(1, n_steps)]
         levels = [np.arange(n)]
         rows = counted
-        for size in (*reversed(sizes), smallest):
+        for size in reversed(level_sizes(counted.size, smallest, self.growth)):
             rows = representative_rows(problem.y, rows, size)
             levels.insert(0, rows)
         return levels
@@ -136,7 +138,7 @@ class StreamedDescent(Solver):
             for column in part.y.reshape(rows.size, -1).T:
                 part.learner.check(column, np.ones(rows.size) if part.weight is None else part.weight)
             found = replace(solver, tol=self.rough_tol).run(part)
-        except ValueError:  # too few samples of a class, or a kernel that is none: all samples will say so
+        except NOT_SOLVABLE:
             return WarmStart(problem.geometry.start(problem.grams.n_kernels), np.zeros(part.y.shape))
         if found.stopped == "interrupted":
             raise KeyboardInterrupt
@@ -147,13 +149,12 @@ class StreamedDescent(Solver):
 
     def _solve_all(self, state: StreamedState, log: _Log, interrupted: bool) -> Result:
         """Solve with the kernels in use, then let others in, until the gap over all kernels is closed."""
-        tol = 0.9 * self.gap_tol
+        tol = 0.9 * self.gap_tol  # over the kernels in use; the rest is for the others, and for rounding
         blocks_left = self.default_max_iter if self.max_iter is None else self.max_iter
         log.keeps_records = True
         while True:
-            n_before = len(log.records)
-            stopped = self._descend(state, tol, 0 if interrupted else blocks_left, log)
-            blocks_left -= len(log.records) - n_before - 1
+            stopped, n_blocks = self._descend(state, tol, 0 if interrupted else blocks_left, log)
+            blocks_left -= n_blocks
             proof, certificate = state.proof_over_all()
             log.replace_last(certificate)
             if certificate.relative_gap <= self.gap_tol:
@@ -165,7 +166,7 @@ class StreamedDescent(Solver):
             if entering.size:
                 state.add_kernels(entering)
             elif tol > 0.1 * self.gap_tol:  # what is left of the gap is in the kernels in use
-                tol *= 0.3
+                tol *= self.tighter
             else:
                 stopped = "rounding"
                 break
@@ -174,19 +175,19 @@ class StreamedDescent(Solver):
         stopped = "interrupted" if interrupted else stopped
         return Result(eta, best.inner, certificate, proof, tuple(log.records), stopped)
 
-    def _descend(self, state: StreamedState, tol: float, max_blocks: int, log: _Log) -> str:
-        """Close the gap over the kernels in use; return why it ended."""
+    def _descend(self, state: StreamedState, tol: float, max_blocks: int, log: _Log) -> tuple[str, int]:
+        """Close the gap over the kernels in use; return why it ended, and after how many blocks."""
         steps, gaps = coefficient_steps(state, self.block_size), list[float]()
         try:
             while True:
                 log.add(state)
                 gaps.append(state.certificate.relative_gap)
                 if gaps[-1] <= tol:
-                    return "converged"
+                    return "converged", len(gaps) - 1
                 if len(gaps) > max_blocks:
-                    return "max_iter"
+                    return "max_iter", max_blocks
                 if len(gaps) > steps.patience and gaps[-1] > 0.9 * gaps[-1 - steps.patience]:
-                    return "stalled"
+                    return "stalled", len(gaps) - 1
                 # 1. Weights, where more of the gap is theirs: f follows without a pass.
                 if state.weights_dominate(tol, steps.inner_share):
                     state.move_weights(steps.hessian(state))
@@ -195,7 +196,25 @@ class StreamedDescent(Solver):
                 # 3. Bounds, in O(n).
                 state.measure()
         except KeyboardInterrupt:
-            return "interrupted"
+            return "interrupted", max(len(gaps) - 1, 0)
+
+
+def level_sizes(n: int, smallest: int, growth: float) -> list[int]:
+    """Return sizes of levels below n, in equal ratios from the smallest on.
+
+    The ratio is at most about ``growth``: with one level it may be a fifth more, which costs less than another.
+
+    Examples
+    --------
+    >>> level_sizes(4_500, 1_000, 4.0)
+    [1000]
+    >>> level_sizes(20_000, 1_000, 4.0)
+    [1000, 2714, 7368]
+
+    """
+    n_levels = max(1, int(np.ceil(np.log(n / (1.2 * smallest)) / np.log(growth))))
+    ratio = (n / smallest) ** (1.0 / n_levels)
+    return [round(smallest * ratio**step) for step in range(n_levels)]
 
 
 @dataclass
@@ -229,7 +248,7 @@ def _restricted(problem: Problem, rows: Indices) -> Problem:
     if rows.size == grams.n_samples:
         return problem
     weight = None if problem.weight is None else problem.weight[rows]
-    return replace(problem, grams=grams.at(rows), y=problem.y[rows], weight=weight)
+    return replace(problem, grams=grams.streamed_sample(rows), y=problem.y[rows], weight=weight)
 
 
 def _seeded(problem: Problem, start: WarmStart, rows: Indices) -> WarmStart:
@@ -241,8 +260,8 @@ def _seeded(problem: Problem, start: WarmStart, rows: Indices) -> WarmStart:
     if not programs:  # a linear system is as well begun by the coefficients themselves
         return WarmStart(start.eta, coef)
     columns = grams.matvec(start.eta, coef).reshape(grams.n_samples, -1).T
-    suggested = [program.suggested(f) for program, f in zip(programs, columns, strict=True)]
-    return WarmStart(start.eta, np.column_stack(suggested).reshape(p.y.shape))
+    found = [program.warm_coefficients_from(f) for program, f in zip(programs, columns, strict=True)]
+    return WarmStart(start.eta, np.column_stack(found).reshape(p.y.shape))
 
 
 def _feasible(problem: Problem, coef: AnyArray) -> AnyArray:
@@ -257,8 +276,8 @@ def _feasible(problem: Problem, coef: AnyArray) -> AnyArray:
 
 def _dual_programs(problem: Problem) -> list[DualProgram]:
     """Return the quadratic program of every column; none where the learner solves a linear system."""
-    p, zero = problem, np.zeros(problem.y.shape)
-    return [program for program, _ in p.learner.measure(zero, zero, p.y, p.weight).parts]
+    weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
+    return problem.learner.programs(problem.y, weight)
 
 
 def _spread(coef: AnyArray | None, rows: Indices, problem: Problem) -> AnyArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from kernelweave.geometry.base import Geometry, SupportsWorkingSet, fenchel_youn
 from kernelweave.gram.streamed import StreamedGrams
 from kernelweave.learners.solution import InnerSolution
 from kernelweave.solvers.block_descent import block_norms
-from kernelweave.solvers.certificate import Certificate, DualPoint, LowerBound
+from kernelweave.solvers.certificate import Certificate, DualPoint, LowerBound, dual_point
 from kernelweave.solvers.problem import Problem, WarmStart, energies_of
 
 
@@ -32,6 +33,17 @@ class StreamedState:
     ``working`` are the kernels in use; ``grams``, ``geometry`` and ``eta`` belong to them, and G are their
     products K_m V. Every move is followed by `measure`.
     """
+
+    # Weights move where their part of the gap is at least this share of the tolerance: less is not worth a step ...
+    worthwhile: ClassVar[float] = 0.3
+    # ... and the learner's gap is below this share of the objective: before, energies say little about weights.
+    trusted: ClassVar[float] = 0.03
+    # The ridge on the Hessian, relative to its mean diagonal, grows by the first factor after a step uphill, from
+    # `first_damping` on, and shrinks by the second after one downhill. Steps are not taken back, as Newton's are:
+    # every one is followed by a block of coefficients.
+    more_damping: ClassVar[float] = 4.0
+    less_damping: ClassVar[float] = 0.25
+    first_damping: ClassVar[float] = 1e-3
 
     problem: Problem
     working: Indices
@@ -61,7 +73,7 @@ class StreamedState:
         if isinstance(geometry, SupportsWorkingSet):
             enough = max(1, geometry.min_active(grams.n_kernels), np.count_nonzero(start.eta))
             working = np.sort(np.argsort(-start.eta, kind="stable")[:enough])
-            geometry, grams = geometry.restricted(grams.n_kernels), grams.only(working)
+            geometry, grams = geometry.restricted(grams.n_kernels), grams.streamed_subset(working)
         eta = start.eta[working]
         if not np.isfinite(geometry.value(eta)):
             eta = geometry.project(eta)
@@ -97,7 +109,7 @@ class StreamedState:
             raise ValueError(
                 "The decision values are not finite: a kernel is not, on some samples; standardise the columns."
             )
-        self._lower.add(DualPoint(self.coef, inner.linear, self.h + inner.energy_allowance(errors)))
+        self._lower.add(DualPoint(self.coef, inner.g, self.h + inner.energy_allowance(errors)))
         first = not np.isfinite(self._upper)
         self.inner, self._upper = inner, upper
         if first or upper < self.best.upper:
@@ -107,17 +119,17 @@ class StreamedState:
         """Whether the weights account for most of the gap, and the coefficients are good enough to tell."""
         size = abs(self._upper)
         weights_gap = fenchel_young_gap(self.geometry, self.eta, self.h)
-        matters = weights_gap > max(0.3 * tol * size, self.inner.gap / inner_share)
-        return matters and self.inner.gap < 0.03 * size
+        matters = weights_gap > max(self.worthwhile * tol * size, self.inner.gap / inner_share)
+        return matters and self.inner.gap < self.trusted * size
 
     # -- moves
 
     def move_weights(self, H: Matrix | None) -> None:
         """Step to the minimiser of a quadratic model, or to the closed form where that settles quickly."""
         if self._upper > self._upper_before:  # the last step led uphill: trust the model less
-            self.damping = max(4.0 * self.damping, 1e-3)
+            self.damping = max(self.more_damping * self.damping, self.first_damping)
         else:
-            self.damping *= 0.25
+            self.damping *= self.less_damping
         self._upper_before = self._upper
         if H is None or self.geometry.fast_block_update:
             self.eta = self.geometry.reweight(block_norms(self.eta, self.h))
@@ -146,9 +158,7 @@ class StreamedState:
         p, point = self.problem, self._lower.point
         assert point is not None
         if self.working.size < p.grams.n_kernels or point.is_mixture:
-            inner = p.learner.measure(np.zeros_like(point.coef), point.coef, p.y, p.weight)
-            h = p.grams.energies(point.coef) + inner.energy_allowance(p.grams.errors)
-            point = DualPoint(point.coef, inner.linear, h)
+            point = dual_point(p, p.grams, point.coef)
         return point, Certificate.enclosing(self.best.upper, point.value(p.geometry))
 
     def entering(self, h: Vector) -> Indices:
@@ -164,10 +174,10 @@ class StreamedState:
         assert isinstance(grams, StreamedGrams)
         working = np.concatenate([self.working, entering])
         order = np.argsort(working)
-        self.G = np.concatenate([self.G, grams.only(entering).matvecs(self.coef)])[order]
+        self.G = np.concatenate([self.G, grams.streamed_subset(entering).matvecs(self.coef)])[order]
         self.eta = np.concatenate([self.eta, np.zeros(entering.size)])[order]
         self.working = working[order]
-        self.grams = grams.only(self.working)
+        self.grams = grams.streamed_subset(self.working)
         self._lower = LowerBound(self.geometry)
         self.measure()
 

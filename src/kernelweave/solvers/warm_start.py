@@ -7,9 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices
+from kernelweave.errors import DegenerateSamplesError, IndefiniteKernelError
 from kernelweave.geometry.base import Geometry
 from kernelweave.solvers.base import Solver
 from kernelweave.solvers.problem import Problem, Progress, WarmStart
+
+# A few samples may lack a class, or show that a kernel is indefinite or singular; then all samples will say so.
+NOT_SOLVABLE = (DegenerateSamplesError, IndefiniteKernelError, np.linalg.LinAlgError)
 
 
 def subsample_warm_start(
@@ -37,7 +41,7 @@ def subsample_warm_start(
         part = replace(p, grams=p.grams.sample(rows), y=y, weight=own)
         # The optimum of a subsample is not that of all samples: a rough solution is as good a start.
         found = replace(solver, tol=max(solver.tol or 0.0, 3e-2)).run(part, progress=progress)
-    except ValueError:  # indefinite and singular kernels among them
+    except NOT_SOLVABLE:
         return None
     if found.stopped == "interrupted":
         raise KeyboardInterrupt

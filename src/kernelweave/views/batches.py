@@ -14,6 +14,8 @@ from sklearn.utils import _safe_indexing
 
 from kernelweave.errors import DataError
 
+TEXT = (".csv", ".tsv", ".txt")
+
 
 @dataclass(frozen=True)
 class Batches:
@@ -27,7 +29,7 @@ class Batches:
         if callable(self.X):
             yield from self.X()
         elif isinstance(self.X, Path):
-            read = _csv_batches if self.X.suffix.lower() in (".csv", ".tsv", ".txt") else _parquet_batches
+            read = _csv_batches if self.X.suffix.lower() in TEXT else _parquet_batches
             yield from read(self.X, self.y, self.size)
         elif hasattr(self.X, "to_delayed"):
             yield from _dask_batches(self.X, self.y, self.size)
@@ -36,7 +38,7 @@ class Batches:
 
     def targets(self) -> Iterator[Any]:
         """Yield the targets alone, without reading the samples where that can be avoided."""
-        if isinstance(self.X, Path) and self.X.suffix.lower() not in (".csv", ".tsv", ".txt"):
+        if isinstance(self.X, Path) and self.X.suffix.lower() not in TEXT:
             for batch in _parquet(self.X).iter_batches(batch_size=self.size, columns=[self.y]):
                 yield np.asarray(batch.to_pandas()[self.y])
             return
@@ -66,16 +68,15 @@ def batches(X: Any, y: Any = None, *, size: int = 10_000) -> Batches:
     if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
         raise ValueError(f"size must be a whole number of at least 1; got {size!r}.")
     if isinstance(X, str | os.PathLike):
-        X = Path(X)
-        if not X.exists():
-            raise DataError(f"There is no file {X}.")
-        if X.suffix == ".npy":
-            X = np.load(X, mmap_mode="r")
-        else:
-            _require_column(X, y)
+        X = _opened(Path(X), y)
     if isinstance(y, str | os.PathLike) and not isinstance(X, Path):
-        y = np.load(y, mmap_mode="r")
+        y = _memory_map(Path(y))
     if not callable(X) and not isinstance(X, Path) and not hasattr(X, "to_delayed"):
+        if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+            raise TypeError(
+                f"There are no batches of {type(X).__name__}; give an array, a frame, Views, a path, a Dask collection "
+                "or a function that returns an iterator over pairs (X, y)."
+            )
         n = _n_samples(X)
         if y is not None and _n_samples(y) != n:
             raise ValueError(f"X has {n} samples but y has {_n_samples(y)} labels; they must agree.")
@@ -108,15 +109,16 @@ def _parquet_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, 
 
 def _csv_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, Any]]:
     pandas = _module("pandas")
-    with pandas.read_csv(
-        path, sep=None if path.suffix.lower() == ".txt" else _separator(path), chunksize=size
-    ) as parts:
+    with pandas.read_csv(path, chunksize=size, **_dialect(path)) as parts:
         for frame in parts:
             yield _split(frame, target)
 
 
-def _separator(path: Path) -> str:
-    return "\t" if path.suffix.lower() == ".tsv" else ","
+def _dialect(path: Path) -> dict[str, Any]:
+    """Return how columns are set apart; of a text file pandas finds it out."""
+    if path.suffix.lower() == ".txt":
+        return {"sep": None, "engine": "python"}
+    return {"sep": "\t" if path.suffix.lower() == ".tsv" else ","}
 
 
 def _split(frame: Any, target: Any) -> tuple[Any, Any]:
@@ -124,7 +126,11 @@ def _split(frame: Any, target: Any) -> tuple[Any, Any]:
 
 
 def _parquet(path: Path) -> Any:
-    return _module("pyarrow.parquet").ParquetFile(path)
+    parquet = _module("pyarrow.parquet")
+    try:
+        return parquet.ParquetFile(path)
+    except ValueError as error:  # pyarrow's own errors derive from it
+        raise DataError(f"{path} is no Parquet file: {error}") from error
 
 
 def _module(name: str) -> Any:
@@ -137,9 +143,33 @@ def _module(name: str) -> Any:
         raise ImportError(f"Reading this file needs {package}: pip install 'kernelweave[io]'.") from error
 
 
+def _opened(path: Path, y: Any) -> Any:
+    """Return a memory map of a .npy file, the path of another that can be read and has the column of targets."""
+    if not path.exists():
+        raise DataError(f"There is no file {path}.")
+    if path.suffix.lower() == ".npy":
+        return _memory_map(path)
+    if path.suffix.lower() not in (*TEXT, ".parquet", ".pq"):
+        raise DataError(
+            f"Batches are read from .npy, CSV ({', '.join(TEXT)}) and Parquet (.parquet, .pq); got {path}."
+        )
+    try:
+        _require_column(path, y)
+    except OSError as error:  # pyarrow's errors are of this kind, or ValueErrors of no use to the reader
+        raise DataError(f"{path} cannot be read: {error}") from error
+    return path
+
+
+def _memory_map(path: Path) -> Any:
+    try:
+        return np.load(path, mmap_mode="r")
+    except (ValueError, EOFError, OSError) as error:
+        raise DataError(f"{path} is no array in NumPy's format: {error}") from error
+
+
 def _require_column(path: Path, target: Any) -> None:
-    if path.suffix.lower() in (".csv", ".tsv", ".txt"):
-        names = list(_module("pandas").read_csv(path, sep=_separator(path), nrows=0).columns)
+    if path.suffix.lower() in TEXT:
+        names = list(_module("pandas").read_csv(path, nrows=0, **_dialect(path)).columns)
         kind = "CSV"
     else:
         names, kind = list(_parquet(path).schema_arrow.names), "Parquet"

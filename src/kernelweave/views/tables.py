@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
+from numbers import Real
+from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +40,8 @@ def as_table(data: Any, what: str) -> Table:
         table = data.tocsr()
     elif is_pandas(data) or is_polars(data):
         table = data
+    elif is_column_of_objects(data):
+        table = as_column(data)
     else:
         table = np.asarray(data)
     if len(table.shape) != 2:
@@ -56,6 +60,75 @@ def as_table(data: Any, what: str) -> Table:
             f"Found array with 0 feature(s) (shape=({n}, {d})) for {what} while a minimum of 1 is required."
         )
     return table
+
+
+def is_column_of_objects(data: Any) -> bool:
+    """Return True for one column of strings, sets or other objects: a Series, a 1-D array, or a list."""
+    if hasattr(data, "to_frame") and hasattr(data, "to_list"):  # a pandas or polars Series
+        return bool(np.asarray(data).dtype.kind not in "biufcmM")
+    if isinstance(data, np.ndarray):
+        return data.ndim == 1 and data.dtype.kind in "OUT" and not _are_numbers(data)
+    cells = isinstance(data, list | tuple) and len(data) > 0
+    return cells and all(isinstance(cell, str | set | frozenset | NoneType) for cell in data)
+
+
+def is_table_of_objects(data: Any) -> bool:
+    """Return True for a 2-D array some of whose cells are no numbers."""
+    return (
+        isinstance(data, np.ndarray)
+        and data.ndim == 2
+        and data.dtype.kind in "OUT"
+        and not holds_numbers(data)
+    )
+
+
+def as_column(data: Any) -> Table:
+    """Return one column of objects as a table."""
+    if hasattr(data, "to_frame"):
+        return data.to_frame()
+    column = np.empty((len(data), 1), dtype=object)
+    for row, cell in enumerate(data):  # in one go numpy would look into cells that are sequences
+        column[row, 0] = cell
+    return column
+
+
+def holds_numbers(table: Table) -> bool:
+    """Return whether all columns are numbers."""
+    if is_pandas(table):
+        return all(numeric for _, numeric in _pandas_dtypes(table))
+    if is_polars(table):
+        return all(numeric for _, numeric in _polars_dtypes(table))
+    return table.dtype.kind in "biuf" or (table.dtype.kind == "O" and _are_numbers(table.ravel()))
+
+
+def as_cells(table: Table, what: str) -> AnyArray:
+    """Return a table as an object array (samples, columns)."""
+    if is_sparse(table):
+        raise TypeError(
+            f"{what} is sparse and holds numbers, but a kernel of it reads objects; pass a dense table."
+        )
+    if not (is_pandas(table) or is_polars(table)):
+        return np.asarray(table.astype(object))
+    cells = np.empty(table.shape, dtype=object)
+    for position in range(table.shape[1]):
+        column = table.iloc[:, position] if is_pandas(table) else table[:, position]
+        cells[:, position : position + 1] = as_column(column.to_list())
+    return cells
+
+
+def is_absent(cells: AnyArray) -> AnyArray:
+    """Return which cells hold None, NaN or what pandas has for a missing value."""
+    return np.array([[_is_absent(cell) for cell in row] for row in cells], dtype=bool).reshape(cells.shape)
+
+
+def _is_absent(cell: Any) -> bool:
+    if isinstance(cell, float):
+        return cell != cell
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _are_numbers(cells: AnyArray) -> bool:
+    return all(isinstance(cell, Real) or cell is None for cell in cells)
 
 
 def column_names(table: Table) -> tuple[str, ...] | None:

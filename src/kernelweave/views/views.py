@@ -12,8 +12,10 @@ from kernelweave.views.column_values import EXACT
 from kernelweave.views.joining import aligned_by_label, joined
 from kernelweave.views.tables import (
     Table,
+    as_cells,
     as_floats,
     as_table,
+    holds_numbers,
     is_pandas,
     is_polars,
     is_sparse,
@@ -32,8 +34,9 @@ class Views:
     Parameters
     ----------
     mapping : dict of name to table: numpy array, pandas or polars frame, scipy sparse matrix, all of the same
-        length. A square kernel or distance matrix is a view too (for ``Precomputed`` and ``ExpDistance``):
-        slicing remembers which rows were taken, so its columns follow the training rows in cross-validation.
+        length; or one column of strings, sets or other objects (a Series, a 1-D array) for kernels that read them.
+        A square kernel or distance matrix is a view too (for ``Precomputed`` and ``ExpDistance``): slicing
+        remembers which rows were taken, so its columns follow the training rows in cross-validation.
     rows : dict of name to places, default=None
         For a view that some samples do not have: which samples the rows of its table belong to. The others
         become rows of NaN, which is what estimators take for a missing view.
@@ -261,8 +264,11 @@ def _spread(table: Table, places: Indices, n: int, name: str) -> Table:
         return _whole_numbers_kept(table).set_axis(places, axis=0).reindex(range(n))
     if is_polars(table):
         return _spread_polars(table, places, n)
-    values = as_floats(table, f"view {name!r}", finite=False)
-    full = np.full((n, values.shape[1]), np.nan)
+    numbers = holds_numbers(table)
+    values = (
+        as_floats(table, f"view {name!r}", finite=False) if numbers else as_cells(table, f"view {name!r}")
+    )
+    full = np.full((n, values.shape[1]), np.nan if numbers else None)
     full[places] = values
     return full
 

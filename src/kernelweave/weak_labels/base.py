@@ -92,7 +92,7 @@ class WeakLabelEstimator(KernelEstimator):
     def _point_contributions(self, X: Any) -> AnyArray:
         """Return Σ_j k_m(x, x_j) point_coef[m, j] of new points, of shape (rows, problems, M)."""
         used = np.flatnonzero(self.point_coef_.any(axis=(0, 1)))
-        return contributions(self.bank_, X, self.point_coef_[:, :, used], used)
+        return contributions(self.bank_, X, self.point_coef_[:, :, used], used, self._n_threads)
 
 
 def restricted(grams: Sequence[Matrix], rows: Indices) -> list[Matrix]:

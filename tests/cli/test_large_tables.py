@@ -1,0 +1,246 @@
+"""Tables that are never held: fits on landmarks, predictions and draws, some rows at a time."""
+
+import json
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import StandardScaler
+from tests.cli.typed import frame, run
+
+from kernelweave import KernelBank, Landmarks, batches, load, presets
+from kernelweave.cli import commands, files, number_file, prepare
+from kernelweave.kernels import Gaussian
+
+pytest.importorskip("skops")
+COLUMNS = ["a1", "a2", "b1", "b2", "b3"]
+
+
+def words(folder, *more, suffix="csv"):
+    file = folder / f"t.{suffix}"
+    return ["fit", file, "--target", "label", "--id", "key", "--model", folder / "m.kw", *more]
+
+
+def write(table, file):
+    table.to_csv(file, index=False) if file.suffix == ".csv" else table.to_parquet(file)
+
+
+def sentence_of(done):
+    assert done.exit_code == 2, done.output
+    (line,) = done.stderr.strip().splitlines()
+    return line
+
+
+@pytest.fixture(autouse=True)
+def few_rows_at_a_time(monkeypatch):
+    monkeypatch.setattr(files, "ROWS_AT_A_TIME", 30)
+    monkeypatch.setattr(number_file, "BYTES_AT_A_TIME", 8 * 5 * 100)
+
+
+@contextmanager
+def files_no_larger_than(n_bytes):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.filterwarnings("ignore:Stopped at a relative duality gap")
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_fit_that_holds_no_table_is_that_of_the_whole_table(tmp_path, monkeypatch, suffix):
+    table = frame(200)
+    write(table, tmp_path / f"t.{suffix}")
+    monkeypatch.setattr(prepare, "prepare_held", None)
+    done = run(*words(tmp_path, "--landmarks", "30", "--json", suffix=suffix))
+    assert done.exit_code == 0, done.output
+    kernels = [Gaussian(scale=s) for s in (0.25, 1.0, 4.0)]
+    bank = KernelBank.per_view(kernels, views={"all": [0, 1, 2, 3, 4]})
+    exact = presets.simple_mkl(bank).set_params(features=Landmarks(30), random_state=0)
+    X = StandardScaler().fit_transform(table[COLUMNS])
+    exact.fit(batches(X, table["label"], size=100))
+    found = load(tmp_path / "m.kw")
+    np.testing.assert_allclose(found[-1].kernel_weights_, exact.kernel_weights_, atol=1e-4)
+    np.testing.assert_allclose(found.decision_function(table[COLUMNS]), exact.decision_function(X), atol=1e-4)
+    summary = json.loads(done.stdout)
+    assert summary["score"] == pytest.approx(exact.score(X, table["label"]))
+    assert summary["rows"] == 200
+    assert summary["classes"] == {str(k): int(n) for k, n in table["label"].value_counts().items()}
+
+
+def test_numbers_are_learnt_as_numbers(tmp_path):
+    table = frame(150)
+    write(table.assign(label=table["a1"] + 0.1 * table["b1"]), tmp_path / "t.csv")
+    summary = json.loads(run(*words(tmp_path, "--landmarks", "50", "--json")).stdout)
+    assert summary["task"] == "regression"
+    assert summary["score"] > 0.9
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_predictions_are_the_same_however_many_rows_are_read_at_a_time(tmp_path, monkeypatch, suffix):
+    write(frame(100), tmp_path / f"t.{suffix}")
+    run(*words(tmp_path, "--landmarks", "20", suffix=suffix))
+    found = {}
+    for size in (37, 1000):
+        monkeypatch.setattr(files, "ROWS_AT_A_TIME", size)
+        done = run("predict", tmp_path / "m.kw", tmp_path / f"t.{suffix}", "--out", tmp_path / "p.csv")
+        assert "100 predictions" in done.output
+        found[size] = pd.read_csv(tmp_path / "p.csv", dtype={"key": str})
+    assert found[37]["key"].tolist() == frame(100)["key"].tolist()
+    pd.testing.assert_frame_equal(found[37], found[1000], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "sentence"),
+    [
+        ("a1", np.nan, "'a1' (rows {} of {}) has 1 of 30 cells empty"),
+        ("b2", np.inf, "'b2' (rows {} of {}) has infinite values"),
+        ("b2", "much", "'b2' (rows {} of {}) is not made of numbers (such as 'much')"),
+        ("key", "003", "Rows 4 and 71 of {} have the same id"),
+        ("label", None, "The target 'label' has 1 empty cells"),
+    ],
+)
+def test_what_is_wrong_in_the_middle_of_a_file_is_said_with_its_place(tmp_path, column, value, sentence):
+    placed = sentence.format(*["60 to 89"] * (sentence.count("{}") - 1), tmp_path / "t.csv")
+    good, bad = frame(100), frame(100).astype({column: object})
+    bad.loc[70, column] = value
+    write(bad, tmp_path / "t.csv")
+    assert placed in sentence_of(run(*words(tmp_path, "--landmarks", "9")))
+    assert not (tmp_path / "m.kw").exists()
+    if column == "label":
+        return
+    write(good, tmp_path / "t.csv")
+    run(*words(tmp_path, "--landmarks", "9"))
+    write(bad, tmp_path / "t.csv")
+    (tmp_path / "p.csv").write_text("prediction\nyes\n")
+    done = run("predict", tmp_path / "m.kw", tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    assert placed in sentence_of(done)
+    assert (tmp_path / "p.csv").read_text() == "prediction\nyes\n"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.kw", "p.csv", "t.csv"]
+
+
+def test_a_target_in_two_ways_of_writing_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("kernelweave.cli.in_batches.FEW", 10)
+    numbers = np.where(np.arange(100) < 90, np.arange(100) + 0.5, 7)
+    write(frame(100).assign(label=[*map(str, numbers[:90]), *["many"] * 10]), tmp_path / "t.csv")
+    assert "numbers in some rows and text" in sentence_of(run(*words(tmp_path, "--landmarks", "9")))
+
+
+@pytest.mark.parametrize("codes", [["007", "8"], ["7", "eight"]])
+def test_classes_that_look_like_numbers_at_first_are_kept_as_they_are_written(tmp_path, codes):
+    labels = ["7" if codes[0] == "7" else "007"] * 40 + [codes[1]] * 60
+    write(frame(100).assign(label=labels), tmp_path / "t.csv")
+    summary = json.loads(run(*words(tmp_path, "--landmarks", "9", "--json")).stdout)
+    assert summary["classes"] == {codes[0]: 40, codes[1]: 60}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_too_many_rows_are_refused_after_the_first(tmp_path, monkeypatch, suffix):
+    write(frame(400), tmp_path / f"t.{suffix}")
+    monkeypatch.setattr(prepare, "budget", lambda _: 1000)
+    shares = []
+    monkeypatch.setattr(commands, "reading_bar", lambda *_: watched(shares))
+    line = sentence_of(run(*words(tmp_path, suffix=suffix)))
+    assert "rows are too many for exact kernels" in line
+    assert "may be used" in line
+    assert "--landmarks 300" in line
+    assert len(shares) == 1
+    assert shares[0] < 0.2
+
+
+@contextmanager
+def watched(shares):
+    yield lambda *seen: shares.append(seen[2])
+
+
+def test_probabilities_hold_the_table_up_to_some_rows(tmp_path, monkeypatch):
+    write(frame(60), tmp_path / "t.csv")
+    more = [
+        "--landmarks",
+        "10",
+        "--probability",
+    ]
+    done = run(*words(tmp_path, *more))
+    assert done.exit_code == 0, done.output
+    done = run("predict", tmp_path / "m.kw", tmp_path / "t.csv")
+    assert "probability yes" in done.stdout
+    monkeypatch.setattr(prepare, "HELD_ROWS", 50)
+    assert "too many for --probability" in sentence_of(run(*words(tmp_path, *more)))
+    assert run(*words(tmp_path, "--landmarks", "10")).exit_code == 0
+    line = sentence_of(run(*words(tmp_path, "--landmarks", "10", "--report", tmp_path / "r.html")))
+    assert "leave --report or --landmarks out" in line
+
+
+def test_a_model_that_cannot_be_written_after_the_fit_is_kept(tmp_path, monkeypatch):
+    write(frame(), tmp_path / "t.csv")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    saved = commands.save
+
+    def full(model, path, **named):
+        if path == tmp_path / "m.kw":
+            raise OSError(28, f"{path} cannot be written: No space left on device.")
+        saved(model, path, **named)
+
+    monkeypatch.setattr(commands, "save", full)
+    line = sentence_of(run(*words(tmp_path)))
+    assert "No space left on device" in line
+    kept = line.rpartition("The model is kept as ")[2].removesuffix(".")
+    assert load(kept).predict(frame()[COLUMNS]).shape == (60,)
+
+
+def test_a_disk_that_fills_up_keeps_the_predictions_that_were_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "ROWS_AT_A_TIME", 200)
+    write(frame(1000), tmp_path / "t.csv")
+    run(*words(tmp_path, "--landmarks", "9"))
+    (tmp_path / "p.csv").write_text("prediction\nyes\n")
+    with files_no_larger_than(20_000):
+        done = run("predict", tmp_path / "m.kw", tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+        fitted = run(*words(tmp_path, "--landmarks", "9"))
+    assert "p.csv cannot be written: File too large." in sentence_of(done)
+    assert (tmp_path / "p.csv").read_text() == "prediction\nyes\n"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.kw", "p.csv", "t.csv"]
+    assert "m.kw cannot be written" in sentence_of(fitted)  # before anything is read
+
+
+def test_a_temporary_folder_without_room_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "ROWS_AT_A_TIME", 500)
+    write(frame(2000), tmp_path / "t.csv")
+    with files_no_larger_than(70_000):
+        line = sentence_of(run(*words(tmp_path, "--landmarks", "9")))
+    assert "cannot be written to the temporary folder" in line
+    assert "TMPDIR" in line
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
+    line = sentence_of(run(*words(tmp_path, "--landmarks", "9")))
+    assert "which has 10 B left" in line
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_draw_is_of_all_rows_and_the_same_however_they_are_read(tmp_path, monkeypatch, suffix):
+    write(frame(500), tmp_path / f"t.{suffix}")
+    found = []
+    for size in (7, 1000):
+        monkeypatch.setattr(files, "ROWS_AT_A_TIME", size)
+        table = files.read_table(str(tmp_path / f"t.{suffix}"), "key", "label", most=100)
+        assert table.n_rows == 500
+        found.append(table.frame)
+    assert len(found[0]) == 100
+    pd.testing.assert_frame_equal(*found)
+    rows = found[0]["key"].astype(int)
+    assert rows.is_monotonic_increasing
+    assert 200 < rows.mean() < 300
+    expected = frame(500).iloc[rows].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found[0], expected, check_dtype=False)
+
+
+def test_compare_says_that_rows_are_drawn(tmp_path):
+    write(frame(120), tmp_path / "t.csv")
+    more = ["--target", "label", "--method", "average_kernel", "--bank", "linear", "--folds", "2"]
+    done = run("compare", tmp_path / "t.csv", *more, "--rows", "50", "--id", "key")
+    assert done.exit_code == 0, done.output
+    assert "50 of 120 rows are used, drawn at random" in done.output
+    assert "50 rows of t" in done.output
+    assert "--rows is 4 or more" in sentence_of(run("compare", tmp_path / "t.csv", *more, "--rows", "3"))
