@@ -41,8 +41,8 @@ from kernelweave.geometry.base import SupportsWorkingSet
 from kernelweave.gram import Storage, StreamedGrams
 from kernelweave.solvers import Problem, choose_solver
 from kernelweave.solvers.feature_newton import FeatureNewton, FeatureResult
-from kernelweave.solvers.feature_problem import Block, FeaturePoint, FeatureProblem, SampleBlocks
-from kernelweave.solvers.feature_stream import FeatureStream
+from kernelweave.solvers.feature_problem import SampleBlock, FeaturePoint, FeatureProblem, SampleBlocks
+from kernelweave.solvers.feature_stream import StreamPoint
 from kernelweave.solvers.warm_start import representative_rows
 from kernelweave.views.batches import Batches, batches
 
@@ -276,7 +276,7 @@ class FeatureModel(MKLModel):
             dtype = self._pass_dtype(block.n_samples)
             self.streams_ = [
                 stream.after(
-                    Block(part.X, part.Y, part.weight),
+                    SampleBlock(part.X, part.Y, part.weight),
                     FeatureProblem(
                         part, self.features_, self._elementwise_learner, self._working_geometry, dtype
                     ),
@@ -286,14 +286,14 @@ class FeatureModel(MKLModel):
         self._set_points(self.features_, self.kernel_names_, [stream.point for stream in self.streams_])
         self.n_samples_seen_ = self.streams_[0].n_samples
 
-    def _start_streams(self, block: TableBlocks, kernels: FittedKernels) -> list[FeatureStream]:
+    def _start_streams(self, block: TableBlocks, kernels: FittedKernels) -> list[StreamPoint]:
         """Return one stream per problem, with the kernels in use that the first batch asks for."""
         streams = []
         for columns in self._columns_of_problems(block.n_targets).values():
             part = block if columns is None else block.with_columns(columns)
             problem = FeatureProblem(part, self.features_, self._elementwise_learner, self._geometry)
             found = FeatureNewton(1e-2).solve(problem, self._first_weights(part, kernels))
-            streams.append(FeatureStream.start(found.point))
+            streams.append(StreamPoint.start(found.point))
         return streams
 
     @property

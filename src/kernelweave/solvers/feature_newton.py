@@ -77,7 +77,9 @@ class FeatureNewton(Part):
     # whenever most of the gap is that of smoothing.
     first_width: ClassVar[float] = 4.0
     shrink: ClassVar[float] = 0.1
-    # They widen by this factor where samples or kernels are added, and where a step leads nowhere.
+    # They widen by these factors where samples are added, and where a step leads nowhere; by the square of the
+    # second where kernels are added.
+    wider_for_more: ClassVar[float] = 1.0
     wider: ClassVar[float] = 10.0
     # Steps that lead nowhere until a fit is given up.
     most_failures: ClassVar[int] = 8
@@ -93,11 +95,13 @@ class FeatureNewton(Part):
         if isinstance(geometry, SupportsWorkingSet):
             working, part = np.flatnonzero(eta), geometry.restricted(n_kernels)
         point = problem.zero(working, part.project(eta[working]))
-        log, width = _Log(progress), self.first_width
+        log, width = _PassLog(progress), self.first_width
         for samples, goal, check_all in self._levels(problem.samples):
             level = replace(problem, samples=samples)
+            if isinstance(geometry, SupportsWorkingSet):  # what it does not use it will hardly use here
+                point = point.used()
             found = self._solve_level(level, part, point, goal, width, log, check_all=check_all)
-            point, width = found.point, min(self.first_width, self.wider * found.width)
+            point, width = found.point, min(self.first_width, self.wider_for_more * found.width)
             if found.stopped == "interrupted":
                 found = self._over_all_kernels(problem, found)
                 break
@@ -122,7 +126,7 @@ class FeatureNewton(Part):
         point: FeaturePoint,
         tol: float,
         width: float,
-        log: _Log,
+        log: _PassLog,
         *,
         check_all: bool,
     ) -> BoundedPoint:
@@ -158,7 +162,7 @@ class FeatureNewton(Part):
         point: FeaturePoint,
         tol: float,
         width: float,
-        log: _Log,
+        log: _PassLog,
         max_passes: int,
     ) -> tuple[BoundedPoint, int]:
         """Close the gap over the kernels of the point, as far as passes in working precision can.
@@ -226,7 +230,7 @@ class FeatureNewton(Part):
 
 
 @dataclass
-class _Log:
+class _PassLog:
     """The records of all passes."""
 
     progress: Progress | None
