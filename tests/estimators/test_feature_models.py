@@ -121,6 +121,22 @@ def test_samples_may_lack_views(data):
     model = classifier(bank=bank).fit(X, y)
     assert model.score(X, y) > 0.8
     assert model.decision_function(X[:5]).shape == (5,)
+    kept = model.features_._fitted
+    assert kept.n_samples == 20
+    assert all(group.fitted.n_samples == group.places.size <= 20 for group in kept.groups)
+    Phi, K = model.features_.transform(X), dict(kept.cross(X, columns=np.arange(20)))
+    for m, (a, b) in enumerate(pairwise(model.features_.offsets)):
+        there = ~np.isnan(X[:, 2]) | (m == 0)
+        assert not Phi[~there, a:b].any()  # at the mean of those that have the view
+        L = K[m][there]
+        G = np.vstack([next(kept.groups[m].fitted.grams())])
+        inside = kept.groups[m].places
+        np.testing.assert_allclose(
+            Phi[there, a:b] @ Phi[there, a:b].T, L[:, inside] @ np.linalg.pinv(G, 1e-8) @ L[:, inside].T, atol=1e-6
+        )
+    X[:, 2] = np.where(np.arange(N) < 3, 1.0, np.nan)
+    with pytest.raises(ValueError, match="View 'b' is missing in all but . of the 5 samples drawn as landmarks"):
+        classifier(bank=bank, features=Landmarks(5), random_state=1).fit(X, y)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])

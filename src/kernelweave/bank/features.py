@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.fitted import FittedBank
+from kernelweave.bank.missing_views import KernelsWithMissingViews
 from kernelweave.kernels.base import Formula
 from kernelweave.views.tables import is_sparse
 
@@ -202,7 +203,7 @@ class Landmarks(Features):
         count = min(self.count("n_landmarks", self.n_landmarks), fitted.n_samples)
         landmarks = np.sort(rng.choice(fitted.n_samples, count, replace=False))
         rows = _safe_indexing(X, landmarks)
-        if isinstance(fitted, FittedBank):  # the other samples are not needed any more
+        if isinstance(fitted, FittedBank | KernelsWithMissingViews):  # the other samples are not needed any more
             fitted, landmarks = fitted.restricted(landmarks), np.arange(count)
         found = dict(fitted.cross(rows, columns=landmarks))
         maps = []

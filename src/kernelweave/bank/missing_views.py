@@ -132,6 +132,21 @@ class KernelsWithMissingViews(FittedKernels):
         )
         return replace(self, groups=groups, is_centred=True)
 
+    def restricted(self, samples: Indices) -> KernelsWithMissingViews:
+        """Return centred kernels with some of their training samples only, centred on those that have the view."""
+        groups = []
+        for group in self.groups:
+            inside, position = group.position_of(samples)
+            if inside.size < 2:
+                raise ValueError(
+                    f"View {self.view_names[group.kernels[0]]!r} is missing in all but {inside.size} of the "
+                    f"{samples.size} samples drawn as landmarks; take more landmarks, or leave it out."
+                )
+            fitted = group.fitted.fitted if isinstance(group.fitted, RescaledKernels) else group.fitted
+            assert isinstance(fitted, FittedBank)
+            groups.append(replace(group, places=inside, fitted=fitted.restricted(position)))
+        return replace(self, n_samples=samples.size, groups=tuple(groups)).centred()
+
     def grams(self) -> Iterator[Matrix]:
         """Yield the training Gram matrices in order, zero where a sample has no view."""
         found = {}

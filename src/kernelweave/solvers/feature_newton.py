@@ -74,12 +74,11 @@ class FeatureNewton(Part):
         [[0.0], 0.5 ** np.arange(12, 4, -1), np.linspace(0.05, 1.0, 20)]
     )
     # Losses are smoothed over the first width to begin with, and over one smaller by at most the second factor
-    # whenever most of the gap is that of smoothing.
+    # whenever the gap of the smoothed problem is below this share of the whole gap.
     first_width: ClassVar[float] = 4.0
-    shrink: ClassVar[float] = 0.1
-    # They widen by these factors where samples are added, and where a step leads nowhere; by the square of the
-    # second where kernels are added.
-    wider_for_more: ClassVar[float] = 1.0
+    shrink: ClassVar[float] = 0.3
+    solved_share: ClassVar[float] = 0.6
+    # They widen by this factor where a step leads nowhere, and by its square where kernels are added.
     wider: ClassVar[float] = 10.0
     # Steps that lead nowhere until a fit is given up.
     most_failures: ClassVar[int] = 8
@@ -101,7 +100,7 @@ class FeatureNewton(Part):
             if isinstance(geometry, SupportsWorkingSet):  # what it does not use it will hardly use here
                 point = point.used()
             found = self._solve_level(level, part, point, goal, width, log, check_all=check_all)
-            point, width = found.point, min(self.first_width, self.wider_for_more * found.width)
+            point, width = found.point, found.width
             if found.stopped == "interrupted":
                 found = self._over_all_kernels(problem, found)
                 break
@@ -207,7 +206,7 @@ class FeatureNewton(Part):
             if found.certificate.relative_gap <= tol:
                 return replace(found, stopped="converged"), number
             shrink = 1.0
-            if found.smoothed.gap <= 0.3 * found.certificate.gap:
+            if found.smoothed.gap <= self.solved_share * found.certificate.gap:
                 shrink, solved = self._shrink(found, tol, least), (found, sums)
             before, point, width = point, problem.model_minimiser(point, sums, 1.0 / shrink), shrink * width
         return replace(best or problem.bounds(point, sums, width), stopped="max_iter"), max_passes
