@@ -174,7 +174,7 @@ def test_random_fourier_features_are_certified_too():
 
 
 def test_every_record_of_all_kernels_encloses_the_optimum_in_single_precision_too(monkeypatch):
-    monkeypatch.setattr("kernelweave.estimators.feature_model.MANY", 0)
+    monkeypatch.setattr("kernelweave.solvers.feature_newton.MANY", 0)
     data = samples()
     model = fitted(Hinge(), *data, tol=1e-4)
     assert model.duality_gap_ <= 1e-4  # in double precision, where single precision does not get there

@@ -203,7 +203,9 @@ class Landmarks(Features):
         count = min(self.count("n_landmarks", self.n_landmarks), fitted.n_samples)
         landmarks = np.sort(rng.choice(fitted.n_samples, count, replace=False))
         rows = _safe_indexing(X, landmarks)
-        if isinstance(fitted, FittedBank | KernelsWithMissingViews):  # the other samples are not needed any more
+        if isinstance(
+            fitted, FittedBank | KernelsWithMissingViews
+        ):  # the other samples are not needed any more
             fitted, landmarks = fitted.restricted(landmarks), np.arange(count)
         found = dict(fitted.cross(rows, columns=landmarks))
         maps = []

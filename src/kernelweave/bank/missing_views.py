@@ -34,6 +34,14 @@ def fit_with_missing_views(bank: Any, X: Any) -> FittedKernels:
     return fitted.centred() if isinstance(fitted, KernelsWithMissingViews) else fitted
 
 
+def require_views(bank: Any, X: Any) -> None:
+    """Check that every sample has at least one view, and each view wholly or not at all."""
+    if isinstance(bank, Bank):
+        items, blocks = bank.resolve(Layout(X, bank.declared_views()))
+        present = [presence(block, X) for block in blocks]
+        require_a_view(np.column_stack([present[item.block] for item in items]))
+
+
 def accepting_missing_views(fitted: Any) -> Any:
     """Return kernels that read new samples some of which lack views: such a row is that of the mean."""
     every = np.arange(len(fitted))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kernelweave._part import Part
-from kernelweave._typing import Vector
+from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry.base import Geometry, SupportsWorkingSet
+from kernelweave.gram import StreamedGrams
 from kernelweave.solvers.certificate import Certificate
+from kernelweave.solvers.choice import choose_solver
 from kernelweave.solvers.feature_problem import (
     BoundedPoint,
     FeaturePoint,
@@ -19,7 +21,13 @@ from kernelweave.solvers.feature_problem import (
     PassSums,
     SampleBlocks,
 )
-from kernelweave.solvers.problem import Progress, Record
+from kernelweave.solvers.problem import Problem, Progress, Record
+from kernelweave.solvers.warm_start import representative_rows
+
+# The exact kernels of this many samples say which of them to begin with.
+N_FIRST = 1_000
+# From more samples than these on passes compute in single precision as long as that closes the gap.
+MANY = 10_000
 
 
 @dataclass(frozen=True)
@@ -90,9 +98,8 @@ class FeatureNewton(Part):
         """Solve from kernel weights found elsewhere, which say what kernels to begin with."""
         geometry, n_kernels = problem.geometry, eta.size
         geometry.check(n_kernels)
-        working, part = np.arange(n_kernels), geometry
-        if isinstance(geometry, SupportsWorkingSet):
-            working, part = np.flatnonzero(eta), geometry.restricted(n_kernels)
+        part = geometry_in_use(geometry, n_kernels)
+        working = np.flatnonzero(eta) if isinstance(geometry, SupportsWorkingSet) else np.arange(n_kernels)
         point = problem.zero(working, part.project(eta[working]))
         log, width = _PassLog(progress), self.first_width
         for samples, goal, check_all in self._levels(problem.samples):
@@ -226,6 +233,30 @@ class FeatureNewton(Part):
         exact = replace(problem, dtype="float64")
         sums = exact.pass_over(found.point, None, np.ones(1), found.width, which=every)
         return replace(exact.bounds(found.point, sums, found.width, every), stopped=found.stopped)
+
+
+def geometry_in_use(geometry: Geometry, n_kernels: int) -> Geometry:
+    """Return the weight set of the kernels in use, out of so many."""
+    return geometry.restricted(n_kernels) if isinstance(geometry, SupportsWorkingSet) else geometry
+
+
+def pass_dtype(tol: float, n_samples: int) -> str:
+    """Return the type that passes compute in, up to the last: float32 is faster, where that counts."""
+    return "float32" if tol >= 1e-5 and n_samples > MANY else "float64"
+
+
+def first_weights(
+    grams: StreamedGrams, Y: Matrix, weight: Vector, learner: Any, geometry: Geometry
+) -> Vector:
+    """Return the weights that solve the problem on a few samples with the kernels themselves."""
+    rows = representative_rows(Y, np.flatnonzero(weight > 0.0), N_FIRST)
+    targets = Y[rows] if Y.shape[1] > 1 else Y[rows, 0]
+    problem = Problem(grams.sample(rows), targets, learner, geometry, np.ones(rows.size))
+    n_kernels = grams.n_kernels
+    try:
+        return replace(choose_solver(geometry, n_kernels, 1e-2), tol=1e-2).run(problem).eta
+    except ValueError:  # too few samples of a class: any weights will do to begin with
+        return np.asarray(geometry.start(n_kernels))
 
 
 @dataclass

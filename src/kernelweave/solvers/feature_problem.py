@@ -181,7 +181,12 @@ def sums_over_block(
 
 
 def _products(
-    block: SampleBlock, maps: FeatureMaps, which: Sequence[int], raw: dict[int, AnyArray], V: Matrix, dtype: str
+    block: SampleBlock,
+    maps: FeatureMaps,
+    which: Sequence[int],
+    raw: dict[int, AnyArray],
+    V: Matrix,
+    dtype: str,
 ) -> list[Matrix]:
     """Return R_m'v for every row v of V; features that are not known yet are made of samples with a v only."""
     found = {m: _through_rows(R, V) for m, R in raw.items()}

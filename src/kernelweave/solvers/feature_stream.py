@@ -8,10 +8,10 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.solvers.feature_problem import (
-    SampleBlock,
     FeaturePoint,
     FeatureProblem,
     PassSums,
+    SampleBlock,
     minimise_model,
     sums_over_block,
 )
