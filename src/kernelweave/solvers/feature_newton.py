@@ -106,7 +106,12 @@ class FeatureNewton(Part):
             level = replace(problem, samples=samples)
             if isinstance(geometry, SupportsWorkingSet):  # what it does not use it will hardly use here
                 point = point.used()
-            found = self._solve_level(level, part, point, goal, width, log, check_all=check_all)
+            try:
+                found = self._solve_level(level, part, point, goal, width, log, check_all=check_all)
+            except KeyboardInterrupt:
+                if log.last is None:
+                    raise
+                found = replace(log.last, stopped="interrupted")
             point, width = found.point, found.width
             if found.stopped == "interrupted":
                 found = self._over_all_kernels(problem, found)
@@ -265,10 +270,12 @@ class _PassLog:
 
     progress: Progress | None
     records: list[Record] = field(default_factory=list)
+    last: BoundedPoint | None = None
     _began: float = field(default_factory=time.perf_counter)
 
     def add(self, found: BoundedPoint) -> None:
         seconds = time.perf_counter() - self._began
+        self.last = found
         self.records.append(Record(found.certificate, seconds, int(np.count_nonzero(found.point.eta))))
         if self.progress is not None:
             self.progress(self.records[-1])
