@@ -11,7 +11,7 @@ import numpy as np
 from kernelweave._part import Part
 from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry.base import Geometry, SupportsWorkingSet
-from kernelweave.gram import StreamedGrams
+from kernelweave.gram.protocol import GramStack
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.choice import choose_solver
 from kernelweave.solvers.feature_problem import (
@@ -250,9 +250,7 @@ def pass_dtype(tol: float, n_samples: int) -> str:
     return "float32" if tol >= 1e-5 and n_samples > MANY else "float64"
 
 
-def first_weights(
-    grams: StreamedGrams, Y: Matrix, weight: Vector, learner: Any, geometry: Geometry
-) -> Vector:
+def first_weights(grams: GramStack, Y: Matrix, weight: Vector, learner: Any, geometry: Geometry) -> Vector:
     """Return the weights that solve the problem on a few samples with the kernels themselves."""
     rows = representative_rows(Y, np.flatnonzero(weight > 0.0), N_FIRST)
     targets = Y[rows] if Y.shape[1] > 1 else Y[rows, 0]
