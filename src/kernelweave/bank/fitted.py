@@ -190,6 +190,11 @@ class FittedBank(FittedKernels):
                     self._require_finite(np.array([m]), float(K.sum()))
                 yield m, K
 
+    @property
+    def is_shifted(self) -> bool:
+        """Whether a kernel is centred, which learners with a bias do not see."""
+        return any(form.shifts for group in self.groups() for form in group.source.forms)
+
     def restricted(self, samples: Indices) -> FittedBank:
         """Return the bank with some of its training samples only; what was learnt on all of them stays.
 
