@@ -195,9 +195,10 @@ def _exact_step(eta: Vector, h: Vector, H: Matrix, upper: Vector, ridge: float) 
         x = _exchange(A, b, upper, state) if np.any(state == 0) else None
         if x is not None:
             return x
-    if np.any(state == 0):
-        return np.asarray(near.x / near.x.sum())
-    return np.where(state > 0, upper, 0.0)  # a vertex
+    vertex = np.where(state > 0, upper, 0.0)
+    # Of a model that is not convex the weights may be told to belong to no bound, or all to zero.
+    is_vertex = np.all(state != 0) and abs(float(vertex.sum()) - 1.0) <= 1e-9
+    return vertex if is_vertex else np.asarray(near.x / near.x.sum())
 
 
 def _inside(upper: Vector) -> Vector:

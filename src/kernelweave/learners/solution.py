@@ -145,7 +145,13 @@ def approximate_hessian(A: AnyArray, d: Vector, U: Matrix, E: Matrix, n_steps: i
     Too few to solve the systems, and enough to see the directions in which they are soft: the model of a Newton
     step needs no more.
     """
-    B = np.hstack([U, E]).astype(A.dtype)
+    groups = E.astype(A.dtype)
+    sizes = np.maximum(groups.sum(axis=0), 1)[:, None]
+
+    def held(X: AnyArray) -> AnyArray:
+        return X - groups @ ((groups.T @ X) / sizes)
+
+    B = held(U.astype(A.dtype))
     ridge = d.astype(A.dtype)[:, None]
     X, R = np.zeros_like(B), B.copy()
     P, lengths = R.copy(), np.sum(R * R, axis=0)
@@ -154,7 +160,7 @@ def approximate_hessian(A: AnyArray, d: Vector, U: Matrix, E: Matrix, n_steps: i
     size, small = digits * float(np.trace(A) / len(A) + d.max(initial=0.0)), (digits**2) * lengths
     active = lengths > 0.0
     for _ in range(n_steps):
-        AP = A @ P + ridge * P
+        AP = held(A @ P + ridge * P)
         curvature = np.sum(P * AP, axis=0)
         active &= (curvature > size * np.sum(P * P, axis=0)) & (lengths > small)
         step = np.divide(lengths, curvature, out=np.zeros_like(lengths), where=active)
@@ -162,10 +168,22 @@ def approximate_hessian(A: AnyArray, d: Vector, U: Matrix, E: Matrix, n_steps: i
         R -= step * AP
         before, lengths = lengths, np.sum(R * R, axis=0)
         P = R + np.divide(lengths, before, out=np.zeros_like(lengths), where=active) * P
-    T = B.astype(np.float64).T @ X.astype(np.float64)
-    T, k = 0.5 * (T + T.T), U.shape[1]
-    held = np.linalg.pinv(T[k:, k:], hermitian=True)
-    return np.asarray(T[:k, :k] - T[:k, k:] @ held @ T[k:, :k])
+    H = B.astype(np.float64).T @ X.astype(np.float64)
+    return _nearest_semidefinite(0.5 * (H + H.T))
+
+
+def _nearest_semidefinite(H: Matrix) -> Matrix:
+    """Return H without its negative eigenvalues, in units that make its diagonal one.
+
+    Each column was solved for by itself, and kernels differ in size by many orders of magnitude.
+    """
+    roots = np.sqrt(np.maximum(np.diagonal(H), 0.0))
+    inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
+    values, vectors = eigh(inverse[:, None] * H * inverse)
+    if values[0] >= 0.0:
+        return H
+    half = roots[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(half @ half.T)
 
 
 def half_solved(A: AnyArray, B: AnyArray) -> AnyArray:

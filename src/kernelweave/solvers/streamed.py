@@ -105,7 +105,7 @@ class StreamedDescent(Solver):
                 if rows.size < problem.grams.n_samples:
                     state = StreamedState.at(part, start)
                     stopped = self._descend(state, self.rough_tol, self.default_max_iter, log)
-                    start = WarmStart(state.full_eta(self.near), state.coef)
+                    start = state.best_start(self.near)
                     if stopped == "interrupted":
                         raise KeyboardInterrupt
         except KeyboardInterrupt:
@@ -194,6 +194,8 @@ class StreamedDescent(Solver):
                 steps.move(state)
                 # 3. Bounds, in O(n).
                 state.measure()
+                if state.is_lost:
+                    return "rounding"
         except KeyboardInterrupt:
             return "interrupted"
 
