@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,9 @@ from kernelweave import _core
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.program import DualProgram
+
+# An objective without linear term is zero below this share of the squared lengths it is made of.
+VANISHING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,23 @@ class InnerSolution:
     @property
     def relative_gap(self) -> float:
         return self.gap / max(abs(self.primal), abs(self.dual), np.finfo(float).tiny)
+
+    def is_zero(self, objective: float, diagonal: Vector, energy: Callable[[AnyArray], float]) -> bool:
+        """Tell whether an objective this large is zero, given the diagonal of K and energies ½ v'Kv.
+
+        The ν form and the one-class SVM have no linear term: where hulls overlap, or reach the origin, their optimum
+        is 0, and no share of it can be asked for. A millionth of the squared lengths, or distances where the
+        coefficients sum to zero, that it is made of can.
+        """
+        if not self.parts or any(program.s.any() or program.d.any() for program, _ in self.parts):
+            return False
+        sizes = np.abs(self.coef)
+        columns = sizes.reshape(sizes.shape[0], -1)
+        lengths = 0.5 * VANISHING * float(columns.sum(axis=0) @ (diagonal @ columns))
+        if objective > lengths:
+            return False
+        is_balanced = all(abs(float(program.sums.sum())) < 1e-9 for program, _ in self.parts)
+        return objective <= lengths - (VANISHING * energy(sizes) if is_balanced else 0.0)
 
     @cached_property
     def norm(self) -> float:

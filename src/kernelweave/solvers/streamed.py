@@ -159,11 +159,13 @@ class StreamedDescent(Solver):
             if certificate.relative_gap <= self.gap_tol:
                 stopped = "converged"
                 break
-            if stopped != "converged":
+            if stopped not in ("converged", "vanishing"):
                 break
             entering = state.entering(proof.h)
             if entering.size:
                 state.add_kernels(entering)
+            elif stopped == "vanishing":
+                break
             elif tol > 0.1 * self.gap_tol:  # what is left of the gap is in the kernels in use
                 tol *= 0.3
             else:
@@ -176,13 +178,16 @@ class StreamedDescent(Solver):
 
     def _descend(self, state: StreamedState, tol: float, max_blocks: int, log: _Log) -> str:
         """Close the gap over the kernels in use; return why it ended."""
+        # Of the gap itself: it may fall by orders of magnitude while its share of the objective is about one.
         steps, gaps = coefficient_steps(state, self.block_size), list[float]()
         try:
             while True:
                 log.add(state)
-                gaps.append(state.certificate.relative_gap)
-                if gaps[-1] <= tol:
+                gaps.append(state.certificate.gap)
+                if state.certificate.relative_gap <= tol:
                     return "converged"
+                if state.vanishes:
+                    return "vanishing"
                 if len(gaps) > max_blocks:
                     return "max_iter"
                 if len(gaps) > steps.patience and gaps[-1] > 0.9 * gaps[-1 - steps.patience]:
@@ -190,10 +195,13 @@ class StreamedDescent(Solver):
                 # 1. Weights, where more of the gap is theirs: f follows without a pass.
                 if state.weights_dominate(tol, steps.inner_share):
                     state.move_weights(steps.hessian(state))
-                # 2. Coefficients: those of a block, and one pass over its pairs with all samples.
-                steps.move(state)
-                # 3. Bounds, in O(n).
-                state.measure()
+                with np.errstate(
+                    over="ignore", invalid="ignore"
+                ):  # in single precision a block may lead to infinity
+                    # 2. Coefficients: those of a block, and one pass over its pairs with all samples.
+                    steps.move(state)
+                    # 3. Bounds, in O(n).
+                    state.measure()
                 if state.is_lost:
                     return "rounding"
         except KeyboardInterrupt:

@@ -109,6 +109,16 @@ class StreamedState:
         if first or upper < self.best.upper:
             self.best = BestIterate(self.working, self.eta, inner, upper, self.h)
 
+    @property
+    def vanishes(self) -> bool:
+        """Whether both bounds say that the objective is zero."""
+        best, grams, certificate = self.best, self.grams, self.certificate
+        if best.working.size != self.eta.size:  # kernels have come since
+            return False
+        objective = max(abs(certificate.upper), abs(certificate.lower))
+        diagonal = best.eta @ grams.diagonals
+        return best.inner.is_zero(objective, diagonal, lambda a: float(best.eta @ grams.energies(a)))
+
     def weights_dominate(self, tol: float, inner_share: float) -> bool:
         """Whether the weights account for most of the gap, and the coefficients are good enough to tell."""
         size = abs(self._upper)
@@ -161,7 +171,8 @@ class StreamedState:
         """Return the kernels outside that have as much energy as one in use, at most eight at a time."""
         outside = np.setdiff1d(np.arange(h.size), self.working)
         used = self.working[self.eta > 0.0]
-        steep = outside[h[outside] > (1.0 - 1e-3) * h[used].min(initial=np.inf)]
+        counts = self.problem.geometry.maximizer(h)[outside] > 0.0  # with a penalty they need less energy
+        steep = outside[counts | (h[outside] > (1.0 - 1e-3) * h[used].min(initial=np.inf))]
         return np.sort(steep[np.argsort(-h[steep])][:8])
 
     def add_kernels(self, entering: Indices) -> None:
