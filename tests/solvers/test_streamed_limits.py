@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelweave import Entry, KernelBank
-from kernelweave.geometry import LpBall, Point, RidgeSimplex, Simplex, Uniform
+from kernelweave.geometry import Point, RidgeSimplex, Simplex, Uniform
 from kernelweave.geometry._qp import capped_simplex_step, capped_simplex_step_at_most
 from kernelweave.gram import DenseGrams, PackedGrams, StreamedGrams
 from kernelweave.kernels import (
