@@ -63,11 +63,12 @@ def test_the_approximate_hessian_has_no_negative_eigenvalues_however_kernels_dif
     dtype, n_steps, rng
 ):
     for _ in range(20):
-        B = rng.normal(size=(40, 40)) * 10.0 ** rng.uniform(-3, 0, 40)
+        B = np.hstack([rng.normal(size=(40, 40)) * 10.0 ** rng.uniform(-3, 0, 40), np.full((40, 1), 3e3)])
         U = rng.normal(size=(40, 6)) * 10.0 ** rng.uniform(-3, 2, 6)
         E = (np.arange(40)[:, None] % 2 == np.arange(2)).astype(np.float64)
         H = approximate_hessian((B @ B.T).astype(dtype), np.zeros(40), U, E, n_steps)
-        roots = np.sqrt(np.diagonal(H))
+        assert np.diagonal(H).min() >= 0.0
+        roots = np.sqrt(np.where(np.diagonal(H) > 0.0, np.diagonal(H), 1.0))
         assert np.linalg.eigvalsh(H / np.outer(roots, roots)).min() >= -1e-9
 
 
@@ -129,8 +130,8 @@ def test_blocks_far_smaller_than_the_table_get_there_while_the_bounds_differ_in_
     X = rng.normal(size=(300, 3))
     entries = [Entry(Gaussian(width=1.0)), Entry(InverseSquareDistance(gamma=0.1))]
     grams = streamed(entries, X, "float64")
-    problem = Problem(grams, labels(X, rng), SquaredHinge(C=1000.0), Uniform())
-    result = StreamedDescent(tol=1e-3, n_coarse=60, block_size=40).run(problem)
+    problem = Problem(grams, labels(X, rng), SquaredHinge(C=1e4), Uniform())
+    result = StreamedDescent(tol=1e-2, n_coarse=60, block_size=40).run(problem)
     assert result.stopped == "converged"
 
 

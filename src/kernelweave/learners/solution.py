@@ -170,7 +170,7 @@ def approximate_hessian(A: AnyArray, d: Vector, U: Matrix, E: Matrix, n_steps: i
     sizes = np.maximum(groups.sum(axis=0), 1)[:, None]
 
     def held(X: AnyArray) -> AnyArray:
-        return X - groups @ ((groups.T @ X) / sizes)
+        return np.asarray(X - groups @ ((groups.T @ X) / sizes))
 
     B = held(U.astype(A.dtype))
     ridge = d.astype(A.dtype)[:, None]
@@ -201,8 +201,6 @@ def _nearest_semidefinite(H: Matrix) -> Matrix:
     roots = np.sqrt(np.maximum(np.diagonal(H), 0.0))
     inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
     values, vectors = eigh(inverse[:, None] * H * inverse)
-    if values[0] >= 0.0:
-        return H
     half = roots[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
     return np.asarray(half @ half.T)
 

@@ -179,19 +179,23 @@ class StreamedDescent(Solver):
     def _descend(self, state: StreamedState, tol: float, max_blocks: int, log: _Log) -> str:
         """Close the gap over the kernels in use; return why it ended."""
         # Of the gap itself: it may fall by orders of magnitude while its share of the objective is about one.
-        steps, gaps = coefficient_steps(state, self.block_size), list[float]()
+        steps, gaps, duals = coefficient_steps(state, self.block_size), list[float](), list[float]()
         try:
             while True:
                 log.add(state)
                 gaps.append(state.certificate.gap)
+                duals.append(state.inner.dual)
                 if state.certificate.relative_gap <= tol:
                     return "converged"
                 if state.vanishes:
                     return "vanishing"
                 if len(gaps) > max_blocks:
                     return "max_iter"
-                if len(gaps) > steps.patience and gaps[-1] > 0.9 * gaps[-1 - steps.patience]:
-                    return "stalled"
+                if len(gaps) > steps.patience:
+                    gap, dual = gaps[-1 - steps.patience], duals[-1 - steps.patience]
+                    # Small blocks may be on their way, far from where the gap tells.
+                    if gaps[-1] > 0.9 * gap and duals[-1] - dual <= 0.01 * abs(dual):
+                        return "stalled"
                 # 1. Weights, where more of the gap is theirs: f follows without a pass.
                 if state.weights_dominate(tol, steps.inner_share):
                     state.move_weights(steps.hessian(state))
