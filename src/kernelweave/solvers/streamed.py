@@ -159,12 +159,12 @@ class StreamedDescent(Solver):
             if certificate.relative_gap <= self.gap_tol:
                 stopped = "converged"
                 break
-            if stopped not in ("converged", "vanishing"):
+            if stopped not in ("converged", "vanishing", "stalled"):
                 break
             entering = state.entering(proof.h)
             if entering.size:
                 state.add_kernels(entering)
-            elif stopped == "vanishing":
+            elif stopped != "converged":
                 break
             elif tol > 0.1 * self.gap_tol:  # what is left of the gap is in the kernels in use
                 tol *= 0.3
