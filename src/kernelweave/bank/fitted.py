@@ -93,7 +93,6 @@ class FittedBank(FittedKernels):
 
     @property
     def can_be_restricted(self) -> bool:
-        """Whether its kernels of some samples follow from these samples alone."""
         return not any(item.kernel.of_training for item in self._items)
 
     def __len__(self) -> int:

@@ -137,8 +137,7 @@ class KernelsWithMissingViews(FittedKernels):
 
     @property
     def can_be_restricted(self) -> bool:
-        """Whether the kernels of some samples follow from these samples alone."""
-        return all(getattr(group.fitted, "can_be_restricted", False) for group in self.groups)
+        return all(group.fitted.can_be_restricted for group in self.groups)
 
     def restricted(self, samples: Indices) -> KernelsWithMissingViews:
         """Return centred kernels with some of their training samples only, centred on those that have the view."""

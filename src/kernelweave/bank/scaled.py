@@ -58,6 +58,10 @@ class RescaledKernels(FittedKernels):
     def n_samples(self) -> int:  # type: ignore[override]
         return self.fitted.n_samples
 
+    @property
+    def can_be_restricted(self) -> bool:
+        return self.fitted.can_be_restricted
+
     def sources(self) -> list[KernelSource]:
         found = []
         for source in self.fitted.sources():
