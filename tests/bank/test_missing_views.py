@@ -61,7 +61,7 @@ def test_sources_make_the_same_matrices_in_blocks(rng, data, bank, holder):
     np.testing.assert_allclose(stack.combine(eta), np.tensordot(eta, expected, axes=1), atol=1e-12)
     np.testing.assert_allclose(stack.matvecs(v), [K @ v for K in expected], atol=1e-12)
     np.testing.assert_allclose(stack.energies(v), [0.5 * v @ K @ v for K in expected], atol=1e-12)
-    np.testing.assert_allclose(stack.sizes, [np.abs(np.diagonal(K)).max() for K in expected])
+    assert (stack.sizes >= [np.abs(np.diagonal(K)).max() * (1.0 - 1e-12) for K in expected]).all()
 
 
 @pytest.mark.parametrize("unit_trace", [False, True])

@@ -20,6 +20,7 @@ from kernelweave import (
     Views,
     batches,
 )
+from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry import LpBall
 from kernelweave.gram.policy import _what_would_work
 from kernelweave.io import load, save
@@ -121,6 +122,26 @@ def test_samples_may_lack_views(data):
     model = classifier(bank=bank).fit(X, y)
     assert model.score(X, y) > 0.8
     assert model.decision_function(X[:5]).shape == (5,)
+    kept = model.features_._fitted
+    assert kept.n_samples == 20
+    assert all(group.fitted.n_samples == group.places.size <= 20 for group in kept.groups)
+    Phi, K = model.features_.transform(X), dict(kept.cross(X, columns=np.arange(20)))
+    for m, (a, b) in enumerate(pairwise(model.features_.offsets)):
+        there = ~np.isnan(X[:, 2]) | (m == 0)
+        assert not Phi[~there, a:b].any()  # at the mean of those that have the view
+        L = K[m][there]
+        G = np.vstack([next(kept.groups[m].fitted.grams())])
+        inside = kept.groups[m].places
+        np.testing.assert_allclose(
+            Phi[there, a:b] @ Phi[there, a:b].T,
+            L[:, inside] @ np.linalg.pinv(G, 1e-8) @ L[:, inside].T,
+            atol=1e-6,
+        )
+    X[:, 2] = np.where(np.arange(N) < 3, 1.0, np.nan)
+    with pytest.raises(
+        ValueError, match=r"View 'b' is missing in all but . of the 5 samples drawn as landmarks"
+    ):
+        classifier(bank=bank, features=Landmarks(5), random_state=1).fit(X, y)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
@@ -160,6 +181,29 @@ def test_fewer_samples_than_landmarks_and_kernels_of_nothing_are_no_trouble(data
         0.0 * X, score
     )
     np.testing.assert_allclose(ball.predict(0.0 * X), score.mean(), atol=1e-6)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("value", [0.0, 1.0, 100.0])
+def test_a_classifier_on_constant_columns_is_certified(value, C):
+    y = np.where(np.arange(N) < 48, 1, -1)  # nothing but the intercept can tell them apart
+    model = MKLClassifier(
+        KernelBank([Linear(), Linear()]), learner=Hinge(C=C), features=Landmarks(5), tol=1e-6
+    )
+    model.fit(np.full((N, 3), value), y)
+    assert model.duality_gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(2.0 * C * 48)
+
+
+def test_centred_kernels_need_an_intercept(data):
+    X, score, _ = data
+    bank = KernelBank([Linear()], scaling=Centering())
+    learner = Square(fit_intercept=False)
+    with pytest.raises(
+        IncompatiblePartsError, match=r"leave out the centring .*give it one, or leave Centering"
+    ):
+        MKLRegressor(bank, learner=learner, features=Landmarks(5)).fit(X, score)
+    assert MKLRegressor(bank, features=Landmarks(5)).fit(X, score).duality_gap_ <= 1e-4
 
 
 # ------------------------------------------------------------------------------------------- batches
@@ -207,7 +251,10 @@ def with_second(first, *later):
 
 SPOILT = {
     "rows": (lambda X, y: (X[1:], y[1:]), "120 samples when they were first read and 119 now"),
-    "NaN": (lambda X, y: (np.where(np.arange(len(X))[:, None] == 3, np.nan, X), y), "NaN|no view"),
+    "NaN": (
+        lambda X, y: (np.where(np.arange(len(X))[:, None] == 3, np.nan, X), y),
+        "In batch 1: .*(NaN|no view)",
+    ),
     "columns": (lambda X, y: (X[:, :2], y), "In batch 1: X has 2 features"),
     "labels": (lambda X, y: (X, np.where(y == "no", "odd", y)), r"In batch 1: .*labels \['odd'\]"),
     "length": (lambda X, y: (X, y[1:]), "In batch 1: X has 60 samples but y has 59"),

@@ -12,6 +12,7 @@ from tests.reference.targets import target_optimum
 
 from kernelweave import KernelBank, Landmarks, MKLClassifier, MKLRegressor, RandomFourier
 from kernelweave.errors import IncompatiblePartsError
+from kernelweave.estimators.sample_blocks import TableBlocks
 from kernelweave.geometry import LpBall, Simplex
 from kernelweave.kernels import Gaussian, Laplacian, Linear, Polynomial
 from kernelweave.learners import (
@@ -24,7 +25,7 @@ from kernelweave.learners import (
     SquaredHinge,
 )
 from kernelweave.solvers import FeatureNewton
-from kernelweave.solvers.feature_problem import FeatureProblem
+from kernelweave.solvers.feature_problem import FeaturePoint, FeatureProblem
 
 BANK = KernelBank(
     [
@@ -82,8 +83,8 @@ def assert_encloses(certificate, optimum, accuracy=2e-7):
 @pytest.mark.parametrize(("learner", "loss"), LEARNERS, ids=[repr(p) for p, _ in LEARNERS])
 @pytest.mark.parametrize(("geometry", "weights"), GEOMETRIES, ids=[repr(p) for p, _ in GEOMETRIES])
 def test_the_certificate_encloses_the_optimum_of_the_approximate_kernels(learner, loss, geometry, weights):
-    data = samples()
-    model = fitted(learner, *data, geometry=geometry)
+    data = samples(40)
+    model = fitted(learner, *data, geometry=geometry, features=Landmarks(12))
     assert model.duality_gap_ <= 1e-6
     assert_encloses(model.certificate_, optimum_of(model, loss, weights, *data))
     assert np.isfinite(geometry.value(model.kernel_weights_))
@@ -167,6 +168,32 @@ def test_with_all_samples_as_landmarks_the_model_is_the_exact_one(learner):
     np.testing.assert_allclose(*values, atol=5e-3)
 
 
+@pytest.mark.parametrize(
+    ("learner", "loss"),
+    [
+        (Hinge(C=0.01), ("hinge", 0.01)),
+        (SquaredHinge(C=0.01), ("squared", 0.01)),
+        (EpsilonInsensitive(C=0.01, epsilon=0.1), ("epsilon", 0.01, 0.1)),
+        (Square(C=0.001), ("square", 0.001)),
+    ],
+    ids=repr,
+)
+def test_bounds_hold_far_from_the_optimum_where_slopes_do_not_sum_to_zero(rng, learner, loss):
+    X, score, _ = samples(40)
+    score, y = score + 10.0, np.where(np.arange(40) < 3, -1, 1)
+    model = fitted(learner, X, score, y, bank=FEW, features=Landmarks(10))
+    optimum = optimum_of(model, loss, ("simplex",), X, score, y)
+    targets = score if "real" in learner.learns_from else y.astype(float)
+    blocks, maps = TableBlocks(X, targets[:, None], np.ones(40)), model.features_
+    problem = FeatureProblem(blocks, maps, learner, Simplex(), "float64")
+    for size in (0.0, 0.01, 0.1):
+        w = tuple(size * rng.normal(size=(features, 1)) for features in maps.sizes)
+        point = FeaturePoint(np.arange(3), rng.dirichlet(np.ones(3)), w, 10.0 * size * rng.normal(size=1))
+        sums = problem.pass_over(point, None, np.ones(1), 0.1, which=range(3))
+        certificate = problem.bounds(point, sums, 0.1, range(3)).certificate
+        assert certificate.lower <= optimum * (1.0 + 1e-7) <= certificate.upper * (1.0 + 2e-7)
+
+
 def test_random_fourier_features_are_certified_too():
     data = samples()
     model = fitted(Hinge(), *data, bank=FEW, features=RandomFourier(30))
@@ -174,7 +201,7 @@ def test_random_fourier_features_are_certified_too():
 
 
 def test_every_record_of_all_kernels_encloses_the_optimum_in_single_precision_too(monkeypatch):
-    monkeypatch.setattr("kernelweave.estimators.feature_model.MANY", 0)
+    monkeypatch.setattr("kernelweave.solvers.feature_newton.MANY", 0)
     data = samples()
     model = fitted(Hinge(), *data, tol=1e-4)
     assert model.duality_gap_ <= 1e-4  # in double precision, where single precision does not get there
@@ -182,7 +209,7 @@ def test_every_record_of_all_kernels_encloses_the_optimum_in_single_precision_to
 
 
 def test_levels_of_few_samples_lead_to_the_same_optimum(monkeypatch):
-    X, _, y = samples(6_000)
+    X, _, y = samples(2_000)
     how = {"features": Landmarks(20), "random_state": 0}
     usual = FeatureNewton._levels
 

@@ -198,11 +198,11 @@ class Landmarks(Features):
 
     n_landmarks: int = 300
 
-    def fit(self, fitted: FittedBank, X: Any, rng: np.random.Generator) -> LandmarkFeatures:
+    def fit(self, fitted: FittedKernels, X: Any, rng: np.random.Generator) -> LandmarkFeatures:
         count = min(self.count("n_landmarks", self.n_landmarks), fitted.n_samples)
         landmarks = np.sort(rng.choice(fitted.n_samples, count, replace=False))
         rows = _safe_indexing(X, landmarks)
-        if getattr(fitted, "can_be_restricted", False):  # the others are not needed any more
+        if fitted.can_be_restricted:  # the others are not needed any more
             fitted, landmarks = fitted.restricted(landmarks), np.arange(count)
         found = dict(fitted.cross(rows, columns=landmarks))
         maps = []
@@ -216,7 +216,7 @@ class Landmarks(Features):
 class LandmarkFeatures(FittedFeatures):
     """Values of the kernels of a bank at landmarks; made by ``Landmarks.fit``."""
 
-    def __init__(self, fitted: FittedBank, landmarks: Indices, maps: list[Matrix]) -> None:
+    def __init__(self, fitted: FittedKernels, landmarks: Indices, maps: list[Matrix]) -> None:
         self._fitted, self._landmarks, self._maps = fitted, landmarks, maps
         self.offsets = np.concatenate([[0], np.cumsum([one.shape[1] for one in maps])]).astype(np.intp)
 
@@ -268,5 +268,5 @@ class Nystroem(Features):
 
     n_components: int = 100
 
-    def fit(self, fitted: FittedBank, X: Any, rng: np.random.Generator) -> LandmarkFeatures:
+    def fit(self, fitted: FittedKernels, X: Any, rng: np.random.Generator) -> LandmarkFeatures:
         return Landmarks(self.count("n_components", self.n_components)).fit(fitted, X, rng)

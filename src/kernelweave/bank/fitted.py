@@ -106,7 +106,6 @@ class FittedBank(FittedKernels):
 
     @property
     def can_be_restricted(self) -> bool:
-        """Whether its kernels of some samples follow from these samples alone."""
         return not any(item.kernel.of_training for item in self._items)
 
     def __len__(self) -> int:
@@ -202,6 +201,11 @@ class FittedBank(FittedKernels):
                 with np.errstate(over="ignore", invalid="ignore"):
                     self._require_finite(np.array([m]), float(K.sum()))
                 yield m, K
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether a kernel is centred, which learners with a bias do not see."""
+        return any(form.shifts for group in self.groups() for form in group.source.forms)
 
     def restricted(self, samples: Indices) -> FittedBank:
         """Return the bank with some of its training samples only; what was learnt on all of them stays.

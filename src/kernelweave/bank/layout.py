@@ -126,7 +126,7 @@ class Layout:
         return Block(label, (part,), objects)
 
     def _reads_objects(self, entry: Entry, views: tuple[str | None, ...]) -> bool:
-        """Tell whether a kernel looks at cells as they are: it wants to, or takes what there is, and finds no numbers."""
+        """Tell whether a kernel looks at cells as they are: it wants to, or it takes both and finds no numbers."""
         if entry.kernel.reads == "either":
             raw = [self.columns(view, entry.columns) for view in views]
             tables = [take_columns(self.tables[one.view], np.array(one.positions)) for one in raw]

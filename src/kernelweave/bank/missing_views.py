@@ -35,6 +35,14 @@ def fit_with_missing_views(bank: Any, X: Any) -> FittedKernels:
     return fitted.centred() if isinstance(fitted, KernelsWithMissingViews) else fitted
 
 
+def require_views(bank: Any, X: Any) -> None:
+    """Check that every sample has at least one view, and each view wholly or not at all."""
+    if isinstance(bank, Bank):
+        items, blocks = bank.resolve(Layout(X, bank.declared_views()))
+        present = [presence(block, X) for block in blocks]
+        require_a_view(np.column_stack([present[item.block] for item in items]))
+
+
 def accepting_missing_views(fitted: Any) -> Any:
     """Return kernels that read new samples some of which lack views: such a row is that of the mean."""
     every = np.arange(len(fitted))
@@ -136,6 +144,25 @@ class KernelsWithMissingViews(FittedKernels):
             replace(g, fitted=RescaledKernels(g.fitted, rules, n_threads=n_threads)) for g in self.groups
         )
         return replace(self, groups=groups, is_centred=True)
+
+    @property
+    def can_be_restricted(self) -> bool:
+        return all(group.fitted.can_be_restricted for group in self.groups)
+
+    def restricted(self, samples: Indices) -> KernelsWithMissingViews:
+        """Return centred kernels with some of their training samples only, centred on those that have the view."""
+        groups = []
+        for group in self.groups:
+            inside, position = group.position_of(samples)
+            if inside.size < 2:
+                raise ValueError(
+                    f"View {self.view_names[group.kernels[0]]!r} is missing in all but {inside.size} of the "
+                    f"{samples.size} samples drawn as landmarks; take more landmarks, or leave it out."
+                )
+            fitted = group.fitted.fitted if isinstance(group.fitted, RescaledKernels) else group.fitted
+            assert isinstance(fitted, FittedBank)
+            groups.append(replace(group, places=inside, fitted=fitted.restricted(position)))
+        return replace(self, n_samples=samples.size, groups=tuple(groups)).centred()
 
     def grams(self) -> Iterator[Matrix]:
         """Yield the training Gram matrices in order, zero where a sample has no view."""

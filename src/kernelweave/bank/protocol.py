@@ -52,6 +52,15 @@ class FittedKernels(ABC):
         """Return the user's own matrices after checking them, where it holds them."""
         raise NotImplementedError
 
+    @property
+    def can_be_restricted(self) -> bool:
+        """Whether `restricted` is there: the kernels of some samples follow from these samples alone."""
+        return False
+
+    def restricted(self, samples: Indices) -> FittedKernels:
+        """Return the kernels of some of the training samples only; what was learnt on all of them stays."""
+        raise NotImplementedError
+
     def grams(self) -> Iterator[Matrix]:
         """Yield the scaled training Gram matrices in order, float64 and exactly symmetric."""
         position = {int(m): source for source in self.sources() for m in source.kernels}

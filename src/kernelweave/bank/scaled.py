@@ -63,6 +63,10 @@ class RescaledKernels(FittedKernels):
     def columns(self) -> ColumnTable:
         return self.fitted.columns
 
+    @property
+    def can_be_restricted(self) -> bool:
+        return self.fitted.can_be_restricted
+
     def sources(self) -> list[KernelSource]:
         found = []
         for source in self.fitted.sources():

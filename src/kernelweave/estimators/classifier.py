@@ -67,7 +67,8 @@ class MKLClassifier(KernelClassifier, FeatureModel):
     n_jobs : int or None, default=None
         Threads for the passes over the kernels, or over the classes; None is 1, −1 is all.
     random_state : int or None, default=None
-        Not used: the fit is deterministic.
+        Draws the landmarks, or random features, and the samples that a fit on features begins with; a fit on
+        the kernels themselves is deterministic.
     verbose : int, default=0
         1 shows a bar with the gap and the time left.
 
@@ -163,6 +164,8 @@ class MKLClassifier(KernelClassifier, FeatureModel):
                 )
             calibrate(self, X, y, sample_weight)
             return self
+        if self.features is not None:
+            return self._fit_on_features(X, y, sample_weight)
         return self._fit(X, y, sample_weight)
 
     def _check_parameters(self) -> None:

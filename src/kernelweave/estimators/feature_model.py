@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from threading import Event
 from typing import Any, Self
 
@@ -14,7 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.features import Features, FittedFeatures
-from kernelweave.bank.missing_views import fit_with_missing_views
+from kernelweave.bank.fitted import FittedBank
+from kernelweave.bank.missing_views import fit_with_missing_views, require_views
 from kernelweave.bank.protocol import FittedKernels, n_rows
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.estimators.base import reset
@@ -36,22 +36,20 @@ from kernelweave.estimators.validation import (
     is_precomputed,
     plain_weights,
 )
-from kernelweave.geometry import Geometry
-from kernelweave.geometry.base import SupportsWorkingSet
 from kernelweave.gram import Storage, StreamedGrams
-from kernelweave.solvers import Problem, choose_solver
-from kernelweave.solvers.feature_newton import FeatureNewton, FeatureResult
-from kernelweave.solvers.feature_problem import Block, FeaturePoint, FeatureProblem, SampleBlocks
-from kernelweave.solvers.feature_stream import FeatureStream
-from kernelweave.solvers.warm_start import representative_rows
+from kernelweave.solvers.feature_newton import (
+    FeatureNewton,
+    FeatureResult,
+    first_weights,
+    geometry_in_use,
+    pass_dtype,
+)
+from kernelweave.solvers.feature_problem import FeaturePoint, FeatureProblem, SampleBlock, SampleBlocks
+from kernelweave.solvers.feature_stream import StreamPoint
 from kernelweave.views.batches import Batches, batches
 
 # Widths of kernels are learnt, and landmarks drawn, from this many samples at most.
 N_SAMPLE = 20_000
-# The exact kernels of this many samples say which of them to begin with.
-N_FIRST = 1_000
-# From more samples than these on passes compute in single precision as long as that closes the gap.
-MANY = 10_000
 # Rows that are scored at a time.
 N_SCORED = 65_536
 
@@ -73,20 +71,21 @@ class FeatureModel(MKLModel):
     features: Any = None
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        batched = isinstance(X, Batches) or hasattr(X, "to_delayed")
-        if batched and self.features is None:
+        if isinstance(X, Batches) or hasattr(X, "to_delayed"):
             raise ValueError(
                 "Batches and Dask collections are learnt from through explicit features: set features=Landmarks(300), "
                 "or pass one table."
             )
-        if self.features is None:
-            return super()._fit(X, y, sample_weight)
+        return super()._fit(X, y, sample_weight)
+
+    def _fit_on_features(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn on features, from one table in memory or from batches."""
         self._check_features()
         if isinstance(X, Batches) and y is not None:
             raise ValueError(
                 "Batches bring their targets: give those to batches(X, y), once, and not to fit."
             )
-        if batched:
+        if isinstance(X, Batches) or hasattr(X, "to_delayed"):
             if sample_weight is not None:
                 raise ValueError("Samples in batches have no weights of their own; use class_weight.")
             return self._fit_on_batches(X, y)
@@ -111,10 +110,11 @@ class FeatureModel(MKLModel):
         client = current_client() if hasattr(X, "to_delayed") else None
         batches_of = X if isinstance(X, Batches) else batches(X, y, size=N_SCORED)
         rng = self._generator()
-        survey = Survey(N_SAMPLE, rng)
+        survey, bank = Survey(N_SAMPLE, rng), as_bank(self.part("bank"))
         for number, (rows, targets) in enumerate(batches_of):
             try:
                 rows = check_input(self, rows, reset=number == 0)
+                require_views(bank, rows)
                 survey.look(rows, targets, classes=self.learns_from == "classes")
             except (ValueError, TypeError) as error:
                 raise type(error)(f"In batch {number}: {error}") from error
@@ -142,8 +142,7 @@ class FeatureModel(MKLModel):
         """Learn from samples in blocks, some of which are held in memory."""
         self._require_elementwise(held)
         with blas_threads(1):
-            kernels = fit_with_missing_views(as_bank(self.part("bank")), held.X)
-            self._geometry.check(len(kernels))
+            kernels = self._fit_kernels(held.X)
             features = self.features.fit(kernels, held.X, np.random.default_rng(seed))
             results = self._solve_on_features(samples, held, kernels, features)
             self._set_fitted_on_features(held, kernels, features, classes, results)
@@ -170,25 +169,12 @@ class FeatureModel(MKLModel):
         return results
 
     def _pass_dtype(self, n_samples: int) -> str:
-        """Return the type that passes compute in, up to the last: float32 is faster, where that counts."""
-        if self.dtype != "auto":
-            return str(self.dtype)
-        return "float32" if self.tol >= 1e-5 and n_samples > MANY else "float64"
+        return pass_dtype(self.tol, n_samples) if self.dtype == "auto" else str(self.dtype)
 
     def _first_weights(self, held: TableBlocks, kernels: FittedKernels) -> Vector:
-        """Return the weights that solve the problem on a few samples with the kernels themselves."""
-        rows = representative_rows(held.Y, np.flatnonzero(held.weight > 0.0), N_FIRST)
-        grams = StreamedGrams(kernels.sources(), len(kernels), kernels.n_samples).sample(rows)
-        learner, Y = self._learner, held.Y[rows]
-        if held.n_targets > 1:
-            learner = self._joint_learner(learner)
-        problem = Problem(
-            grams, Y if held.n_targets > 1 else Y[:, 0], learner, self._geometry, np.ones(rows.size)
-        )
-        try:
-            return replace(choose_solver(self._geometry, len(kernels), 1e-2), tol=1e-2).run(problem).eta
-        except ValueError:  # too few samples of a class: any weights will do to begin with
-            return np.asarray(self._geometry.start(len(kernels)))
+        learner = self._joint_learner(self._learner) if held.n_targets > 1 else self._learner
+        grams = StreamedGrams(kernels.sources(), len(kernels), kernels.n_samples)
+        return first_weights(grams, held.Y, held.weight, learner, self._geometry)
 
     def _set_points(
         self, features: FittedFeatures, names: tuple[str, ...], points: list[FeaturePoint]
@@ -266,43 +252,33 @@ class FeatureModel(MKLModel):
         with blas_threads(1):
             if first:
                 self._require_elementwise(block)
-                kernels = fit_with_missing_views(as_bank(self.part("bank")), X)
-                self._geometry.check(len(kernels))
+                kernels = self._fit_kernels(X)
                 self.features_ = self.features.fit(kernels, X, self._generator())
                 self.kernel_names_ = kernels.names
                 self.streams_ = self._start_streams(block, kernels)
             problems = self._columns_of_problems(block.n_targets).values()
             parts = [block if columns is None else block.with_columns(columns) for columns in problems]
             dtype = self._pass_dtype(block.n_samples)
+            geometry = geometry_in_use(self._geometry, len(self.kernel_names_))
             self.streams_ = [
                 stream.after(
-                    Block(part.X, part.Y, part.weight),
-                    FeatureProblem(
-                        part, self.features_, self._elementwise_learner, self._working_geometry, dtype
-                    ),
+                    SampleBlock(part.X, part.Y, part.weight),
+                    FeatureProblem(part, self.features_, self._elementwise_learner, geometry, dtype),
                 )
                 for stream, part in zip(self.streams_, parts, strict=True)
             ]
         self._set_points(self.features_, self.kernel_names_, [stream.point for stream in self.streams_])
         self.n_samples_seen_ = self.streams_[0].n_samples
 
-    def _start_streams(self, block: TableBlocks, kernels: FittedKernels) -> list[FeatureStream]:
+    def _start_streams(self, block: TableBlocks, kernels: FittedKernels) -> list[StreamPoint]:
         """Return one stream per problem, with the kernels in use that the first batch asks for."""
         streams = []
         for columns in self._columns_of_problems(block.n_targets).values():
             part = block if columns is None else block.with_columns(columns)
             problem = FeatureProblem(part, self.features_, self._elementwise_learner, self._geometry)
             found = FeatureNewton(1e-2).solve(problem, self._first_weights(part, kernels))
-            streams.append(FeatureStream.start(found.point))
+            streams.append(StreamPoint.start(found.point))
         return streams
-
-    @property
-    def _working_geometry(self) -> Geometry:
-        """The weight set of the kernels in use."""
-        geometry: Geometry = self._geometry
-        if isinstance(geometry, SupportsWorkingSet):
-            return geometry.restricted(len(self.kernel_names_))
-        return geometry
 
     def _stream_code(self, classes: Any) -> TargetCode:  # noqa: ARG002 - numbers have none
         """Return how the targets of a batch become columns."""
@@ -334,6 +310,17 @@ class FeatureModel(MKLModel):
         for column in held.Y.T:
             self._learner.check(column, held.weight)
             self._elementwise_learner.elementwise(column, held.weight)
+
+    def _fit_kernels(self, X: Any) -> FittedKernels:
+        """Return the kernels, as learnt on these samples."""
+        kernels = fit_with_missing_views(as_bank(self.part("bank")), X)
+        self._geometry.check(len(kernels))
+        if isinstance(kernels, FittedBank) and not self._learner.has_bias and kernels.is_shifted:
+            raise IncompatiblePartsError(
+                f"Features leave out the centring of kernels, which the intercept of a learner makes up for; "
+                f"{self._learner!r} has none: give it one, or leave Centering out of the bank."
+            )
+        return kernels
 
     # -- new samples
 

@@ -111,6 +111,8 @@ class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
         With ``features`` X may also be `batches`, which bring their targets, or a Dask collection.
         """
         self._check_parameters()
+        if self.features is not None:
+            return self._fit_on_features(X, y, sample_weight)
         return self._fit(X, y, sample_weight)
 
     def predict(self, X: Any) -> AnyArray:

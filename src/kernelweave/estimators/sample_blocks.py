@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.estimators.validation import check_input, label_column, labels_among, real_targets, signs
-from kernelweave.solvers.feature_problem import Block
+from kernelweave.solvers.feature_problem import SampleBlock
 from kernelweave.views.batches import Batches, as_partitions
 
 
@@ -89,10 +89,10 @@ class TableBlocks:
         """Return the same samples with some of their targets."""
         return replace(self, Y=np.ascontiguousarray(self.Y[:, columns]))
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> Iterator[SampleBlock]:
         for start in range(0, self.n_samples, ROWS):
             rows = slice(start, min(start + ROWS, self.n_samples))
-            yield Block(_safe_indexing(self.X, rows), self.Y[rows], self.weight[rows])
+            yield SampleBlock(_safe_indexing(self.X, rows), self.Y[rows], self.weight[rows])
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class BatchBlocks:
         code = replace(self.code, columns=columns)
         return replace(self, code=code, held=self.held.with_columns(columns))
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> Iterator[SampleBlock]:
         n_read = 0
         for number, (X, y) in enumerate(self.batches):
             yield from read_blocks(number, X, y, self.column_checker, self.code)
@@ -141,7 +141,7 @@ def held_sample(held: TableBlocks, size: int, n_samples: int) -> TableBlocks | N
     return replace(part, weight=part.weight * (n_samples / held.n_samples))
 
 
-def read_blocks(number: int, X: Any, y: Any, column_checker: Any, code: TargetCode) -> Iterator[Block]:
+def read_blocks(number: int, X: Any, y: Any, column_checker: Any, code: TargetCode) -> Iterator[SampleBlock]:
     """Yield the blocks of one batch; errors name the batch."""
     try:
         X = check_input(column_checker, X, reset=False)
@@ -150,30 +150,27 @@ def read_blocks(number: int, X: Any, y: Any, column_checker: Any, code: TargetCo
         raise type(error)(f"In batch {number}: {error}") from error
     for start in range(0, len(Y), ROWS):
         rows = slice(start, min(start + ROWS, len(Y)))
-        yield Block(_safe_indexing(X, rows), Y[rows], weight[rows], f"In batch {number}: ")
+        yield SampleBlock(_safe_indexing(X, rows), Y[rows], weight[rows], f"In batch {number}: ")
 
 
-# Seconds to wait for a sum before asking whether the cluster still lives.
+# Seconds to wait for a sum before asking whether the cluster still lives, and how often it may have no worker then.
 PATIENCE = 10.0
-
-
-def _cluster_is_gone() -> ConnectionError:
-    return ConnectionError(
-        "The Dask cluster is gone: neither its scheduler nor a worker answers; start it again and fit once more."
-    )
+MOST_EMPTY = 6
 
 
 @dataclass(frozen=True)
 class ClusterBlocks:
     """Samples in partitions of a Dask collection; passes run where they are, and only sums travel.
 
-    A worker that is lost takes its partitions with it: they are computed again elsewhere.
+    A worker that is lost takes its partitions with it: they are computed again elsewhere, from the collection.
     """
 
     client: Any = field(repr=False)
     partitions: list[Any] = field(repr=False)  # futures of lists of blocks
     n_samples: int
     held: TableBlocks = field(repr=False)
+    # What the last pass was told: what is the same for the next, as all features are, is not sent again.
+    _sent: list[tuple[Any, Any]] = field(default_factory=list, repr=False)
 
     @property
     def n_targets(self) -> int:
@@ -181,24 +178,41 @@ class ClusterBlocks:
 
     def add_up(self, work: Callable[..., Any], *arguments: Any) -> Any:
         try:
-            shared = self.client.scatter(arguments, broadcast=True, hash=False)
-            parts = [self._submit(_partition_sum, one, work, shared) for one in self.partitions]
+            told = self._send(arguments)
+            parts = [self._submit(_partition_sum, one, work, *told) for one in self.partitions]
             while len(parts) > 1:  # always the same pairs, so that digits do not depend on who is first
                 pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
                 parts = [pair[0] if len(pair) == 1 else self._submit(add, *pair) for pair in pairs]
             return self._result(parts[0])
         except (OSError, TimeoutError, CancelledError) as error:
-            raise _cluster_is_gone() from error
+            raise ConnectionError(
+                "The Dask cluster is gone: its scheduler does not answer, or it has no worker left; start it again "
+                "and fit once more."
+            ) from error
+
+    def _send(self, arguments: tuple[Any, ...]) -> list[Any]:
+        """Return futures of the arguments.
+
+        They are results of tasks: scattered data would be lost for good with the workers that have them.
+        """
+        known = {id(value): future for value, future in self._sent}
+        told = [known.get(id(value)) or self._submit(_itself, value) for value in arguments]
+        self._sent[:] = zip(arguments, told, strict=True)
+        return told
 
     def _result(self, future: Any) -> Any:
-        """Return the result; waiting for it ends when the scheduler is lost."""
+        """Return the result; waiting for it ends when the scheduler is lost, or all workers are."""
+        n_empty = 0
         while True:
             try:
                 return future.result(timeout=PATIENCE)
             except TimeoutError:
                 if future.status == "error" or self.client.status != "running":
                     raise
-                self.client.scheduler_info()  # raises where nobody answers
+                workers = self.client.scheduler_info()["workers"]  # raises where nobody answers
+                n_empty = 0 if workers else n_empty + 1
+                if n_empty >= MOST_EMPTY:
+                    raise
 
     def sample(self, size: int) -> TableBlocks | None:
         return held_sample(self.held, size, self.n_samples)
@@ -237,20 +251,24 @@ def on_cluster(
     return ClusterBlocks(client, parts, n_samples, held)
 
 
-def _read_partition(number: int, X: Any, y: Any, column_checker: Any, code: TargetCode) -> list[Block]:
+def _read_partition(number: int, X: Any, y: Any, column_checker: Any, code: TargetCode) -> list[SampleBlock]:
     return list(read_blocks(number, X, np.asarray(y), column_checker, code)) if len(X) else []
 
 
-def _partition_sum(blocks: list[Block], work: Callable[..., Any], arguments: Any) -> Any:
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _partition_sum(blocks: list[SampleBlock], work: Callable[..., Any], *arguments: Any) -> Any:
     with blas_threads(1):
         return reduce(add, (_named(work, block, *arguments) for block in blocks), NOTHING)
 
 
-def _with_columns(blocks: list[Block], columns: Indices) -> list[Block]:
+def _with_columns(blocks: list[SampleBlock], columns: Indices) -> list[SampleBlock]:
     return [block._replace(Y=np.ascontiguousarray(block.Y[:, columns])) for block in blocks]
 
 
-def _named(work: Callable[..., Any], block: Block, *arguments: Any) -> Any:
+def _named(work: Callable[..., Any], block: SampleBlock, *arguments: Any) -> Any:
     """Return what the work makes of a block; errors say where the block comes from."""
     try:
         return work(block, *arguments)
@@ -261,7 +279,7 @@ def _named(work: Callable[..., Any], block: Block, *arguments: Any) -> Any:
 
 
 def added_up(
-    blocks: Iterator[Block], work: Callable[..., Any], arguments: tuple[Any, ...], n_threads: int
+    blocks: Iterator[SampleBlock], work: Callable[..., Any], arguments: tuple[Any, ...], n_threads: int
 ) -> Any:
     """Return the sum of the work over blocks, added in their order: threads do not change a digit."""
     total, waiting = None, deque[Future[Any]]()

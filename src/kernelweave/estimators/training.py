@@ -185,5 +185,6 @@ def stop_reason(stopped: str, n_iter: int) -> str:
         "max_iter": f"max_iter={n_iter} is reached; raise max_iter or tol",
         "stalled": "no further descent was found; raise tol, lower C, or scale the kernels to similar size",
         "rounding": "rounding hides the rest; raise tol, scale the kernels, or avoid dtype='float32'",
+        "vanishing": "the objective is zero, because classes, or samples and origin, are not apart; raise nu",
         "interrupted": "it was interrupted; the best weights so far are kept",
     }[stopped]

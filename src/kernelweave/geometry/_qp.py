@@ -200,10 +200,13 @@ def _exact_step(eta: Vector, h: Vector, H: Matrix, upper: Vector, ridge: float) 
 def _from_interior(A: Matrix, b: Vector, upper: Vector, digits: float) -> tuple[Vector, Vector | None]:
     """Return the interior point's minimiser, and the one that its free weights lead to, None where they do not."""
     found = interior_point_minimiser(A, b, _inside(upper), upper=upper, unit_sum=True, digits=digits)
+    near = np.asarray(found.x / found.x.sum())
     state = np.where(found.at_zero, -1, np.where(found.at_upper, 1, 0))
-    if not np.any(state == 0):
-        return np.where(state > 0, upper, 0.0), None  # a vertex
-    return np.asarray(found.x / found.x.sum()), _exchange(A, b, upper, state)
+    if np.any(state == 0):
+        return near, _exchange(A, b, upper, state)
+    # Of a model that is not convex all weights may be told to be at a bound where no vertex is.
+    vertex = np.where(state > 0, upper, 0.0)
+    return (vertex if abs(float(vertex.sum()) - 1.0) <= 1e-9 else near), None
 
 
 def _inside(upper: Vector) -> Vector:

@@ -57,9 +57,6 @@ class Point(Geometry):
     def reweight(self, norms: Vector) -> Vector:
         return self.start(len(norms))
 
-    def linear_bounds(self, n_kernels: int) -> list[tuple[float, float]]:  # noqa: ARG002
-        return [(float(weight), float(weight)) for weight in self._eta]
-
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:  # noqa: ARG002 - one point
         return self.start(len(h))
 

@@ -78,7 +78,10 @@ class PackedGrams:
         step = max(1, (1 << 18) // max(n_samples, 1))  # rows whose values stay in cache
         blocks = [slice(start, min(start + step, n_samples)) for start in range(0, n_samples, step)]
         shared_out(convert, [(source, rows) for source in sources for rows in blocks], n_threads)
-        return cls.of(packed, diagonals, shifts, centre, n_threads)
+        sizes = np.zeros(n_kernels)
+        for source in sources:
+            sizes[source.kernels] = source.sizes()
+        return replace(cls.of(packed, diagonals, shifts, centre, n_threads), sizes=sizes)
 
     @property
     def n_kernels(self) -> int:

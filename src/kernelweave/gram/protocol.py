@@ -28,7 +28,7 @@ class GramStack(Protocol):
 
     @property
     def sizes(self) -> Vector:
-        """Largest diagonal entry of each matrix: what its rounding is measured by."""
+        """Largest diagonal entry of each matrix, or term that it is a difference of: what rounding is a share of."""
         ...
 
     @property

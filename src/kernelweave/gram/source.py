@@ -123,6 +123,12 @@ class KernelSource:
             full[slice(None) if self.samples is None else self.samples] = form.diagonal(diagonal)
             yield int(m), full
 
+    def sizes(self) -> Vector:
+        """Return the largest of the terms that values are differences of: what rounding is a share of."""
+        diagonals = self.group.diagonals(self.rows)
+        terms = [form.terms(diagonal) for form, diagonal in zip(self.forms, diagonals, strict=True)]
+        return np.array([own.max(initial=0.0) for own in terms])
+
     # -- products and sums, without a matrix
 
     def add_products(

@@ -60,7 +60,10 @@ class StreamedGrams:
 
     @cached_property
     def sizes(self) -> Vector:
-        return np.asarray(np.abs(self.diagonals).max(axis=1))
+        found = np.zeros(self.n_kernels)
+        for source in self.given:
+            found[source.kernels] = source.sizes()
+        return found
 
     @property
     def errors(self) -> Vector:

@@ -74,10 +74,15 @@ class ScaledForm:
     def diagonal(self, diagonal: Vector) -> Vector:
         """Return k(x, x) after scaling, given that before; what only rounding leaves of it is 0."""
         scaled = self.factors**2 * diagonal
-        taken = [2.0 * u * w for u, w in self.shifts]
-        size = np.abs(scaled) + sum((np.abs(part) for part in taken), np.zeros_like(scaled))
-        left = scaled - sum(taken, np.zeros_like(scaled))
-        return np.where(left > CANCELLED * size, left, 0.0) if taken else left
+        if not self.shifts:
+            return scaled
+        left = scaled - sum((2.0 * u * w for u, w in self.shifts), np.zeros_like(scaled))
+        return np.where(left > CANCELLED * self.terms(diagonal), left, 0.0)
+
+    def terms(self, diagonal: Vector) -> Vector:
+        """Return the sum of the sizes of what scaled k(x, x) is a difference of: their rounding is what counts."""
+        scaled = np.abs(self.factors**2 * diagonal)
+        return sum((np.abs(2.0 * u * w) for u, w in self.shifts), scaled)
 
     def products(self, product: Callable[[Matrix], Matrix], other: ScaledForm, coef: Matrix) -> Matrix:
         """Return the scaled kernel between these samples and others times ``coef``.

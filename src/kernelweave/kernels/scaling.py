@@ -139,6 +139,7 @@ class UnitVariance(Scaling):
     Notes
     -----
     [Kloft11] calls it multiplicative normalisation. A constant kernel (no variance) is left as it is.
+    UnitVariance of a kernel far from the origin loses digits: centre the columns first.
     Differs from the paper: nothing.
 
     Examples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,9 @@ from kernelweave import _core
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.program import DualProgram
+
+# An objective without linear term is zero below this share of the squared lengths it is made of.
+VANISHING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,23 @@ class InnerSolution:
     @property
     def relative_gap(self) -> float:
         return self.gap / max(abs(self.primal), abs(self.dual), np.finfo(float).tiny)
+
+    def is_zero(self, objective: float, diagonal: Vector, energy: Callable[[AnyArray], float]) -> bool:
+        """Tell whether an objective this large is zero, given the diagonal of K and energies ½ v'Kv.
+
+        The ν form and the one-class SVM have no linear term: where hulls overlap, or reach the origin, their optimum
+        is 0, and no share of it can be asked for. A millionth of the squared lengths, or distances where the
+        coefficients sum to zero, that it is made of can.
+        """
+        if not self.programs or any(program.s.any() or program.d.any() for program, _ in self.programs):
+            return False
+        sizes = np.abs(self.coef)
+        columns = sizes.reshape(sizes.shape[0], -1)
+        lengths = 0.5 * VANISHING * float(columns.sum(axis=0) @ (diagonal @ columns))
+        if objective > lengths:
+            return False
+        is_balanced = all(abs(float(program.sums.sum())) < 1e-9 for program, _ in self.programs)
+        return objective <= lengths - (VANISHING * energy(sizes) if is_balanced else 0.0)
 
     @cached_property
     def norm(self) -> float:
@@ -153,7 +174,13 @@ def approximate_hessian(A: AnyArray, d: Vector, U: Matrix, E: Matrix, n_steps: i
     Too few to solve the systems, and enough to see the directions in which they are soft: the model of a Newton
     step needs no more.
     """
-    B = np.hstack([U, E]).astype(A.dtype)
+    groups = E.astype(A.dtype)
+    sizes = np.maximum(groups.sum(axis=0), 1)[:, None]
+
+    def held(X: AnyArray) -> AnyArray:
+        return np.asarray(X - groups @ ((groups.T @ X) / sizes))
+
+    B = held(U.astype(A.dtype))
     ridge = d.astype(A.dtype)[:, None]
     X, R = np.zeros_like(B), B.copy()
     P, lengths = R.copy(), np.sum(R * R, axis=0)
@@ -162,7 +189,7 @@ def approximate_hessian(A: AnyArray, d: Vector, U: Matrix, E: Matrix, n_steps: i
     size, small = digits * float(np.trace(A) / len(A) + d.max(initial=0.0)), (digits**2) * lengths
     active = lengths > 0.0
     for _ in range(n_steps):
-        AP = A @ P + ridge * P
+        AP = held(A @ P + ridge * P)
         curvature = np.sum(P * AP, axis=0)
         active &= (curvature > size * np.sum(P * P, axis=0)) & (lengths > small)
         step = np.divide(lengths, curvature, out=np.zeros_like(lengths), where=active)
@@ -170,10 +197,20 @@ def approximate_hessian(A: AnyArray, d: Vector, U: Matrix, E: Matrix, n_steps: i
         R -= step * AP
         before, lengths = lengths, np.sum(R * R, axis=0)
         P = R + np.divide(lengths, before, out=np.zeros_like(lengths), where=active) * P
-    T = B.astype(np.float64).T @ X.astype(np.float64)
-    T, k = 0.5 * (T + T.T), U.shape[1]
-    held = np.linalg.pinv(T[k:, k:], hermitian=True)
-    return np.asarray(T[:k, :k] - T[:k, k:] @ held @ T[k:, :k])
+    H = B.astype(np.float64).T @ X.astype(np.float64)
+    return _nearest_semidefinite(0.5 * (H + H.T))
+
+
+def _nearest_semidefinite(H: Matrix) -> Matrix:
+    """Return H without its negative eigenvalues, in units that make its diagonal one.
+
+    Each column was solved for by itself, and kernels differ in size by many orders of magnitude.
+    """
+    roots = np.sqrt(np.maximum(np.diagonal(H), 0.0))
+    inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
+    values, vectors = eigh(inverse[:, None] * H * inverse)
+    half = roots[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(half @ half.T)
 
 
 def half_solved(A: AnyArray, B: AnyArray) -> AnyArray:

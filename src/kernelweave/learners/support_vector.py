@@ -92,6 +92,9 @@ class SupportVectorLearner(Learner, ABC):
             inner = _solution(program, self.loss(f, y, weight), v, f)
             if inner.relative_gap <= tol or violation > smo_tol:  # or SMO has no more digits to give
                 break
+            objective = max(abs(inner.primal), abs(inner.dual))
+            if inner.is_zero(objective, np.diagonal(K), lambda a: float(0.5 * a @ (K @ a.astype(K.dtype)))):
+                break
             # The gap shrinks about in proportion to what SMO leaves.
             smo_tol *= float(np.clip(0.4 * tol / inner.relative_gap, 0.1, 0.4))
         return inner

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kernelweave._part import Part
-from kernelweave._typing import Vector
+from kernelweave._typing import Matrix, Vector
 from kernelweave.geometry.base import Geometry, SupportsWorkingSet
+from kernelweave.gram.protocol import GramStack
 from kernelweave.solvers.certificate import Certificate
+from kernelweave.solvers.choice import choose_solver
 from kernelweave.solvers.feature_problem import (
     BoundedPoint,
     FeaturePoint,
@@ -19,7 +21,13 @@ from kernelweave.solvers.feature_problem import (
     PassSums,
     SampleBlocks,
 )
-from kernelweave.solvers.problem import Progress, Record
+from kernelweave.solvers.problem import Problem, Progress, Record
+from kernelweave.solvers.warm_start import representative_rows
+
+# The exact kernels of this many samples say which of them to begin with.
+N_FIRST = 1_000
+# From more samples than these on passes compute in single precision as long as that closes the gap.
+MANY = 10_000
 
 
 @dataclass(frozen=True)
@@ -74,10 +82,11 @@ class FeatureNewton(Part):
         [[0.0], 0.5 ** np.arange(12, 4, -1), np.linspace(0.05, 1.0, 20)]
     )
     # Losses are smoothed over the first width to begin with, and over one smaller by at most the second factor
-    # whenever most of the gap is that of smoothing.
+    # whenever the gap of the smoothed problem is below this share of the whole gap.
     first_width: ClassVar[float] = 4.0
-    shrink: ClassVar[float] = 0.1
-    # They widen by this factor where samples or kernels are added, and where a step leads nowhere.
+    shrink: ClassVar[float] = 0.3
+    solved_share: ClassVar[float] = 0.6
+    # They widen by this factor where a step leads nowhere, and by its square where kernels are added.
     wider: ClassVar[float] = 10.0
     # Steps that lead nowhere until a fit is given up.
     most_failures: ClassVar[int] = 8
@@ -89,15 +98,21 @@ class FeatureNewton(Part):
         """Solve from kernel weights found elsewhere, which say what kernels to begin with."""
         geometry, n_kernels = problem.geometry, eta.size
         geometry.check(n_kernels)
-        working, part = np.arange(n_kernels), geometry
-        if isinstance(geometry, SupportsWorkingSet):
-            working, part = np.flatnonzero(eta), geometry.restricted(n_kernels)
+        part = geometry_in_use(geometry, n_kernels)
+        working = np.flatnonzero(eta) if isinstance(geometry, SupportsWorkingSet) else np.arange(n_kernels)
         point = problem.zero(working, part.project(eta[working]))
-        log, width = _Log(progress), self.first_width
+        log, width = _PassLog(progress), self.first_width
         for samples, goal, check_all in self._levels(problem.samples):
             level = replace(problem, samples=samples)
-            found = self._solve_level(level, part, point, goal, width, log, check_all=check_all)
-            point, width = found.point, min(self.first_width, self.wider * found.width)
+            if isinstance(geometry, SupportsWorkingSet):  # what it does not use it will hardly use here
+                point = point.used()
+            try:
+                found = self._solve_level(level, part, point, goal, width, log, check_all=check_all)
+            except KeyboardInterrupt:
+                if log.last is None:
+                    raise
+                found = replace(log.last, stopped="interrupted")
+            point, width = found.point, found.width
             if found.stopped == "interrupted":
                 found = self._over_all_kernels(problem, found)
                 break
@@ -122,7 +137,7 @@ class FeatureNewton(Part):
         point: FeaturePoint,
         tol: float,
         width: float,
-        log: _Log,
+        log: _PassLog,
         *,
         check_all: bool,
     ) -> BoundedPoint:
@@ -158,7 +173,7 @@ class FeatureNewton(Part):
         point: FeaturePoint,
         tol: float,
         width: float,
-        log: _Log,
+        log: _PassLog,
         max_passes: int,
     ) -> tuple[BoundedPoint, int]:
         """Close the gap over the kernels of the point, as far as passes in working precision can.
@@ -203,7 +218,7 @@ class FeatureNewton(Part):
             if found.certificate.relative_gap <= tol:
                 return replace(found, stopped="converged"), number
             shrink = 1.0
-            if found.smoothed.gap <= 0.3 * found.certificate.gap:
+            if found.smoothed.gap <= self.solved_share * found.certificate.gap:
                 shrink, solved = self._shrink(found, tol, least), (found, sums)
             before, point, width = point, problem.model_minimiser(point, sums, 1.0 / shrink), shrink * width
         return replace(best or problem.bounds(point, sums, width), stopped="max_iter"), max_passes
@@ -225,16 +240,40 @@ class FeatureNewton(Part):
         return replace(exact.bounds(found.point, sums, found.width, every), stopped=found.stopped)
 
 
+def geometry_in_use(geometry: Geometry, n_kernels: int) -> Geometry:
+    """Return the weight set of the kernels in use, out of so many."""
+    return geometry.restricted(n_kernels) if isinstance(geometry, SupportsWorkingSet) else geometry
+
+
+def pass_dtype(tol: float, n_samples: int) -> str:
+    """Return the type that passes compute in, up to the last: float32 is faster, where that counts."""
+    return "float32" if tol >= 1e-5 and n_samples > MANY else "float64"
+
+
+def first_weights(grams: GramStack, Y: Matrix, weight: Vector, learner: Any, geometry: Geometry) -> Vector:
+    """Return the weights that solve the problem on a few samples with the kernels themselves."""
+    rows = representative_rows(Y, np.flatnonzero(weight > 0.0), N_FIRST)
+    targets = Y[rows] if Y.shape[1] > 1 else Y[rows, 0]
+    problem = Problem(grams.sample(rows), targets, learner, geometry, np.ones(rows.size))
+    n_kernels = grams.n_kernels
+    try:
+        return replace(choose_solver(geometry, n_kernels, 1e-2), tol=1e-2).run(problem).eta
+    except ValueError:  # too few samples of a class: any weights will do to begin with
+        return np.asarray(geometry.start(n_kernels))
+
+
 @dataclass
-class _Log:
+class _PassLog:
     """The records of all passes."""
 
     progress: Progress | None
     records: list[Record] = field(default_factory=list)
+    last: BoundedPoint | None = None
     _began: float = field(default_factory=time.perf_counter)
 
     def add(self, found: BoundedPoint) -> None:
         seconds = time.perf_counter() - self._began
+        self.last = found
         self.records.append(Record(found.certificate, seconds, int(np.count_nonzero(found.point.eta))))
         if self.progress is not None:
             self.progress(self.records[-1])

@@ -8,14 +8,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from sklearn.utils import _safe_indexing
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.geometry.base import Geometry, fenchel_young_gap
 from kernelweave.learners.program import DualProgram
 from kernelweave.solvers.certificate import Certificate
 
+# Up to so many products with a table of features are faster one after the other than all at once.
+FEW_ROWS = 8
 
-class Block(NamedTuple):
+
+class SampleBlock(NamedTuple):
     """Some samples: as the bank reads them, with one column per target, and their weights.
 
     ``origin`` says where they come from, for errors to begin with.
@@ -89,6 +93,14 @@ class FeaturePoint:
         eta = (1.0 - share) * self.eta + share * other.eta
         return replace(self, eta=eta, w=w, bias=(1.0 - share) * self.bias + share * other.bias)
 
+    def used(self) -> FeaturePoint:
+        """Return the point without kernels of weight zero, or as it is if there are no others."""
+        kept = np.flatnonzero(self.eta)
+        if not kept.size:
+            return self
+        w = tuple(self.w[place] for place in kept)
+        return replace(self, working=self.working[kept], eta=self.eta[kept], w=w)
+
     @property
     def norm(self) -> float:
         """½ Σ ||w_m||² / eta_m."""
@@ -122,7 +134,7 @@ class PassSums:
 
 
 def sums_over_block(
-    block: Block,
+    block: SampleBlock,
     maps: FeatureMaps,
     learner: ElementwiseLearner,
     point: FeaturePoint,
@@ -137,12 +149,13 @@ def sums_over_block(
 
     ``shares`` are those of the way from ``before`` to the point at which losses are wanted.
     """
-    raw = dict(zip(which, maps.raw(block.X, which, dtype), strict=True))
+    used = point.working.tolist()
+    raw = dict(zip(used, maps.raw(block.X, used, dtype), strict=True))
     F = _values(raw, maps, point)
     F_before = F if before is None else _values(raw, maps, before)
     n, k = F.shape
     loss, along, gains = 0.0, np.zeros(shares.size), np.zeros((5, 3, k))
-    V, curved = np.zeros((n, 3, k)), list[tuple[Indices, Vector]]()
+    V, curved = np.zeros((3, k, n)), list[tuple[Indices, Vector]]()
     for c in range(k):
         program = learner.elementwise(block.Y[:, c], block.weight)
         smooth = program.smoothed(width)
@@ -154,18 +167,44 @@ def sums_over_block(
         kink = 0.0 if program.kink is None else program.kink
         on_ramp = np.where((rate > 0.0) & (smooth.d > program.d), v, 0.0)
         for kind, part in enumerate((np.maximum(v, 0.0), np.minimum(v, 0.0), on_ramp)):
-            V[:, kind, c] = part
+            V[kind, c] = part
             squares = part**2
             linear, kinked = part @ program.s, np.sum(kink * np.abs(part))
             gains[:, kind, c] = linear, program.d @ squares, smooth.d @ squares, kinked, part.sum()
         rows = np.flatnonzero(rate)
         curved.append((rows, rate[rows]))
-    flat = V.reshape(n, -1)
-    products = [(raw[m].T @ flat.astype(dtype)).astype(np.float64).reshape(-1, 3, k) for m in which]
+    products = _products(block, maps, which, raw, V.reshape(3 * k, n), dtype)
     hessians = None
     if want_hessian:
         hessians = np.array([_hessian(raw, maps, point.working, rows, rate) for rows, rate in curved])
     return PassSums(loss, along, gains, products, hessians)
+
+
+def _products(
+    block: SampleBlock,
+    maps: FeatureMaps,
+    which: Sequence[int],
+    raw: dict[int, AnyArray],
+    V: Matrix,
+    dtype: str,
+) -> list[Matrix]:
+    """Return R_m'v for every row v of V; features that are not known yet are made of samples with a v only."""
+    found = {m: _through_rows(R, V) for m, R in raw.items()}
+    others = [m for m in which if m not in raw]
+    if others:
+        rows = np.flatnonzero(V.any(axis=0))
+        rows = rows if rows.size else np.arange(1)
+        features = maps.raw(_safe_indexing(block.X, rows), others, dtype)
+        found |= {m: _through_rows(R, V[:, rows]) for m, R in zip(others, features, strict=True)}
+    return [found[m].T.reshape(-1, 3, V.shape[0] // 3) for m in which]
+
+
+def _through_rows(R: AnyArray, V: Matrix) -> Matrix:
+    """Return VR: one product after the other is faster than all at once while there are few."""
+    V = V.astype(R.dtype, copy=False)
+    if len(V) > FEW_ROWS:
+        return np.asarray((V @ R).astype(np.float64, copy=False))
+    return np.array([v @ R if v.any() else np.zeros(R.shape[1]) for v in V], dtype=np.float64)
 
 
 def _values(raw: dict[int, AnyArray], maps: FeatureMaps, point: FeaturePoint) -> Matrix:

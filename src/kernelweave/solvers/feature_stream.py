@@ -8,10 +8,10 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.solvers.feature_problem import (
-    Block,
     FeaturePoint,
     FeatureProblem,
     PassSums,
+    SampleBlock,
     minimise_model,
     sums_over_block,
 )
@@ -22,7 +22,7 @@ FIRST_WIDTH, LAST_WIDTH = 4.0, 0.1
 
 
 @dataclass(frozen=True)
-class FeatureStream:
+class StreamPoint:
     """A point, and the losses of all samples seen so far by their slopes and curvature where they were learnt.
 
     Of past samples only ½ x'Hx − slopes'x is kept, x being w and bias: its size does not grow. A batch is learnt by
@@ -36,14 +36,14 @@ class FeatureStream:
     n_samples: int = 0
 
     @classmethod
-    def start(cls, point: FeaturePoint) -> FeatureStream:
+    def start(cls, point: FeaturePoint) -> StreamPoint:
         """Return a stream that has seen nothing."""
         D, k = sum(w.shape[0] for w in point.w), point.bias.size
         return cls(point, np.zeros((k, D + 1, D + 1)), np.zeros((D + 1, k)))
 
     def after(
-        self, block: Block, problem: FeatureProblem, tol: float = 1e-3, max_iter: int = 50
-    ) -> FeatureStream:
+        self, block: SampleBlock, problem: FeatureProblem, tol: float = 1e-3, max_iter: int = 50
+    ) -> StreamPoint:
         """Return the stream after one more batch; ``problem`` has the parts, its samples are not looked at."""
 
         def sums(point: FeaturePoint, before: FeaturePoint | None, shares: Vector, width: float) -> PassSums:
@@ -73,7 +73,7 @@ class FeatureStream:
                 width = max(0.5 * width, LAST_WIDTH)
             found = sums(point, None, np.ones(1), width)
         H, slopes = problem.quadratic(point, sums(point, None, np.ones(1), FIRST_WIDTH))
-        return FeatureStream(point, self.hessians + H, self.slopes + slopes, self.n_samples + len(block.Y))
+        return StreamPoint(point, self.hessians + H, self.slopes + slopes, self.n_samples + len(block.Y))
 
     def _value(self, point: FeaturePoint, problem: FeatureProblem) -> float:
         """Return the objective without the losses of the present batch."""

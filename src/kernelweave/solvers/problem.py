@@ -71,7 +71,7 @@ class Result:
     ``proof`` is the dual point whose value is the certificate's lower bound: a mixture of those of all
     evaluations, each of which has a record in ``history``. ``evaluation`` is the one at the best weights.
     ``stopped`` is "converged", "max_iter", "stalled" (no descent was found), "rounding" (what is left of the
-    gap is rounding) or "interrupted".
+    gap is rounding), "vanishing" (the objective is zero, see `InnerSolution.is_zero`) or "interrupted".
     """
 
     eta: Vector
@@ -169,8 +169,21 @@ class OuterState:
     @property
     def finished(self) -> bool:
         """Whether the gap is closed, the budget is used up, or only rounding is left of the gap."""
-        closed = self.certificate.relative_gap <= self.tol
+        closed = self.certificate.relative_gap <= self.tol or self._vanishes
         return closed or self._n_solved >= self.max_iter or self._only_rounding_is_left
+
+    @property
+    def _vanishes(self) -> bool:
+        """Whether both bounds say that the objective is zero."""
+        if self.best is None:
+            return False
+        best, grams = self.best, self.problem.grams
+        objective = max(abs(self.certificate.upper), abs(self.certificate.lower))
+        most = np.full(grams.n_samples, float(best.eta @ grams.sizes))
+        if not best.inner.is_zero(objective, most, lambda _: 0.0):  # no matrix is needed to tell
+            return False
+        K = self.combined(best.eta)
+        return best.inner.is_zero(objective, np.diagonal(K), lambda a: float(0.5 * np.vdot(a, K @ a)))
 
     @property
     def _only_rounding_is_left(self) -> bool:
@@ -285,6 +298,7 @@ class OuterState:
             stopped = "converged"
         elif stopped is None:
             stopped = "rounding" if self._only_rounding_is_left else "max_iter"
+            stopped = "vanishing" if self._vanishes else stopped
         return Result(best.eta, best.inner, self.certificate, proof, tuple(self.history), stopped, best)
 
 

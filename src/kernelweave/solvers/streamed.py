@@ -110,7 +110,7 @@ class StreamedDescent(Solver):
                 if rows.size < problem.grams.n_samples:
                     state = StreamedState.at(part, start)
                     stopped, _ = self._descend(state, self.rough_tol, self.default_max_iter, log)
-                    start = WarmStart(state.full_eta(self.near), state.coef)
+                    start = state.best_start(self.near)
                     if stopped == "interrupted":
                         raise KeyboardInterrupt
         except KeyboardInterrupt:
@@ -160,11 +160,13 @@ class StreamedDescent(Solver):
             if certificate.relative_gap <= self.gap_tol:
                 stopped = "converged"
                 break
-            if stopped != "converged":
+            if stopped not in ("converged", "vanishing", "stalled"):
                 break
             entering = state.entering(proof.h)
             if entering.size:
                 state.add_kernels(entering)
+            elif stopped != "converged":
+                break
             elif tol > 0.1 * self.gap_tol:  # what is left of the gap is in the kernels in use
                 tol *= self.tighter
             else:
@@ -177,24 +179,35 @@ class StreamedDescent(Solver):
 
     def _descend(self, state: StreamedState, tol: float, max_blocks: int, log: _Log) -> tuple[str, int]:
         """Close the gap over the kernels in use; return why it ended, and after how many blocks."""
-        steps, gaps = coefficient_steps(state, self.block_size), list[float]()
+        # Of the gap itself: it may fall by orders of magnitude while its share of the objective is about one.
+        steps, gaps, duals = coefficient_steps(state, self.block_size), list[float](), list[float]()
         try:
             while True:
                 log.add(state)
-                gaps.append(state.certificate.relative_gap)
-                if gaps[-1] <= tol:
+                gaps.append(state.certificate.gap)
+                duals.append(state.inner.dual)
+                if state.certificate.relative_gap <= tol:
                     return "converged", len(gaps) - 1
+                if state.vanishes:
+                    return "vanishing", len(gaps) - 1
                 if len(gaps) > max_blocks:
                     return "max_iter", max_blocks
-                if len(gaps) > steps.patience and gaps[-1] > 0.9 * gaps[-1 - steps.patience]:
-                    return "stalled", len(gaps) - 1
+                if len(gaps) > steps.patience:
+                    gap, dual = gaps[-1 - steps.patience], duals[-1 - steps.patience]
+                    # Small blocks may be on their way, far from where the gap tells.
+                    if gaps[-1] > 0.9 * gap and duals[-1] - dual <= 0.01 * abs(dual):
+                        return "stalled", len(gaps) - 1
                 # 1. Weights, where more of the gap is theirs: f follows without a pass.
                 if state.weights_dominate(tol, steps.inner_share):
                     state.move_weights(steps.hessian(state))
-                # 2. Coefficients: those of a block, and one pass over its pairs with all samples.
-                steps.move(state)
-                # 3. Bounds, in O(n).
-                state.measure()
+                # In single precision a block may lead to infinity.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    # 2. Coefficients: those of a block, and one pass over its pairs with all samples.
+                    steps.move(state)
+                    # 3. Bounds, in O(n).
+                    state.measure()
+                if state.is_lost:
+                    return "rounding", len(gaps)
         except KeyboardInterrupt:
             return "interrupted", max(len(gaps) - 1, 0)
 

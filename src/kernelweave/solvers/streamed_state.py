@@ -18,12 +18,13 @@ from kernelweave.solvers.problem import Problem, WarmStart, energies_of
 
 @dataclass(frozen=True)
 class BestIterate:
-    """The iterate with the lowest objective: kernels in use, their weights, and the learner's solution."""
+    """The iterate with the lowest objective: kernels in use, their weights and energies, the learner's solution."""
 
     working: Indices
     eta: Vector
     inner: InnerSolution
     upper: float
+    h: Vector
 
 
 @dataclass
@@ -55,6 +56,8 @@ class StreamedState:
     inner: InnerSolution = field(init=False)
     best: BestIterate = field(init=False)
     damping: float = 0.0
+    # Whether the last move led to infinity; then only the best iterate counts.
+    is_lost: bool = False
     _upper: float = np.inf
     _upper_before: float = np.inf
     _lower: LowerBound = field(init=False)
@@ -105,15 +108,28 @@ class StreamedState:
         p, errors = self.problem, self.grams.errors
         inner = p.learner.measure(self.f, self.coef, p.y, p.weight)
         upper = self.geometry.value(self.eta) + inner.primal + inner.rounding_allowance(self.eta, errors)
-        if not np.isfinite(upper):
+        self.is_lost = not np.isfinite(upper)
+        if self.is_lost and not np.isfinite(self._upper):
             raise ValueError(
                 "The decision values are not finite: a kernel is not, on some samples; standardise the columns."
             )
+        if self.is_lost:  # rounding has made the program of a block unbounded: what is known stays
+            return
         self._lower.add(DualPoint(self.coef, inner.g, self.h + inner.energy_allowance(errors)))
         first = not np.isfinite(self._upper)
         self.inner, self._upper = inner, upper
         if first or upper < self.best.upper:
-            self.best = BestIterate(self.working, self.eta, inner, upper)
+            self.best = BestIterate(self.working, self.eta, inner, upper, self.h)
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether both bounds say that the objective is zero."""
+        best, grams, certificate = self.best, self.grams, self.certificate
+        if best.working.size != self.eta.size:  # kernels have come since
+            return False
+        objective = max(abs(certificate.upper), abs(certificate.lower))
+        diagonal = best.eta @ grams.diagonals
+        return best.inner.is_zero(objective, diagonal, lambda a: float(best.eta @ grams.energies(a)))
 
     def weights_dominate(self, tol: float, inner_share: float) -> bool:
         """Whether the weights account for most of the gap, and the coefficients are good enough to tell."""
@@ -165,7 +181,8 @@ class StreamedState:
         """Return the kernels outside that have as much energy as one in use, at most eight at a time."""
         outside = np.setdiff1d(np.arange(h.size), self.working)
         used = self.working[self.eta > 0.0]
-        steep = outside[h[outside] > (1.0 - 1e-3) * h[used].min(initial=np.inf)]
+        counts = self.problem.geometry.maximizer(h)[outside] > 0.0  # with a penalty they need less energy
+        steep = outside[counts | (h[outside] > (1.0 - 1e-3) * h[used].min(initial=np.inf))]
         return np.sort(steep[np.argsort(-h[steep])][:8])
 
     def add_kernels(self, entering: Indices) -> None:
@@ -181,11 +198,11 @@ class StreamedState:
         self._lower = LowerBound(self.geometry)
         self.measure()
 
-    def full_eta(self, near: float) -> Vector:
-        """Return the weights of all kernels, with a trace on those nearly in use (`with_near_kernels`)."""
-        eta = np.zeros(self.problem.grams.n_kernels)
-        eta[self.working] = with_near_kernels(self.geometry, self.eta, self.h, near)
-        return eta
+    def best_start(self, near: float) -> WarmStart:
+        """Return the best iterate, with a trace on kernels nearly in use (`with_near_kernels`)."""
+        best, eta = self.best, np.zeros(self.problem.grams.n_kernels)
+        eta[best.working] = with_near_kernels(self.geometry, best.eta, best.h, near)
+        return WarmStart(eta, best.inner.coef)
 
 
 def with_near_kernels(geometry: Geometry, eta: Vector, h: Vector, near: float) -> Vector:
