@@ -359,6 +359,11 @@ class Block:
             self.holds_objects,
         )
 
+    @property
+    def columns(self) -> list[str | int]:
+        """The columns of the block by name, or by position where they have none."""
+        return [name for part in self.parts for name in part.names]
+
     def take(self, X: Any, training: Any = None, known: dict[int, Any] | None = None) -> Any:
         """Return the block of ``X`` as float64, dense or CSR, or as objects.
 
@@ -395,9 +400,8 @@ class Block:
         empty = np.argwhere(is_absent(cells))
         if empty.size:
             row, position = (int(index) for index in empty[0])
-            name = [name for part in self.parts for name in part.names][position]
             raise ValueError(
-                f"Column {name!r} of view {self.label!r} has no value in row {row}; leave such rows out, or fill them "
+                f"Column {self.columns[position]!r} of view {self.label!r} has no value in row {row}; leave such rows out, or fill them "
                 "first."
             )
         return cells
@@ -436,6 +440,11 @@ class PairwiseBlock:
     def key(self) -> object:
         """Equal for blocks that need to be held only once."""
         return "pairwise", self.label, self.view
+
+    @property
+    def columns(self) -> list[str | int]:
+        """The block as a whole: its columns are training samples."""
+        return [self.label]
 
     @property
     def presence_key(self) -> object:
