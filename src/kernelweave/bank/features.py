@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from kernelweave._part import Part
 from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.fitted import FittedBank
+from kernelweave.bank.protocol import FittedKernels
 from kernelweave.kernels.base import Formula
 from kernelweave.views.tables import is_sparse
 
