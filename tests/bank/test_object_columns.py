@@ -166,8 +166,7 @@ def test_one_column_of_text_is_all_a_model_needs(kind):
     np.testing.assert_array_equal(
         model.decision_function(kind(DNA[:9].tolist())), expected.decision_function(Views({"dna": DNA[:9]}))
     )
-    with pytest.raises(ValueError, match="is not numeric"):
-        MKLClassifier().fit(kind(DNA.tolist()), Y)
+    assert MKLClassifier().fit(kind(DNA.tolist()), Y).score(kind(DNA.tolist()), Y) > 0.8  # read by its words
 
 
 def test_rows_of_text_are_placed_among_the_samples():
@@ -215,14 +214,13 @@ def test_samples_that_lack_one_of_two_columns_of_a_kernel_are_named():
     X = frame(pd.DataFrame)
     X.loc[4, "dna"] = None
     bank = KernelBank([Linear().on("a") * Spectrum(2).on("dna")])
-    with pytest.raises(ValueError, match="Column 'dna' of view 'x' contains NaN in row 4, others do not"):
+    with pytest.raises(ValueError, match="Column 'dna' of view 'x' has no value in row 4"):
         MKLClassifier(bank).fit(X, Y)
 
 
 @pytest.mark.parametrize(
     ("bank", "message"),
     [
-        (KernelBank([("dna", Gaussian())]), "Column 0 of view 'dna' is not numeric"),
         (KernelBank([("x", Spectrum())]), r"spectrum\(k=3\) reads one column of objects, received 2"),
         (KernelBank([("tags", Spectrum())]), r"spectrum\(k=3\) reads text, received set"),
         (KernelBank([("dna", Jaccard())]), "give separator= for text"),

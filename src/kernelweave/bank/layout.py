@@ -401,8 +401,8 @@ class Block:
         if empty.size:
             row, position = (int(index) for index in empty[0])
             raise ValueError(
-                f"Column {self.columns[position]!r} of view {self.label!r} has no value in row {row}; leave such rows out, or fill them "
-                "first."
+                f"Column {self.columns[position]!r} of view {self.label!r} has no value in row {row}; "
+                "leave such rows out, or fill them first."
             )
         return cells
 
