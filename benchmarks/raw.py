@@ -14,7 +14,7 @@ from benchmarks.given import OURS, TOL
 from benchmarks.measure import peak_megabytes, round_order, seconds
 from benchmarks.problems import samples
 from kernelweave import KernelBank, MKLClassifier
-from kernelweave.bank.builders import WIDTHS
+from kernelweave.bank.rule_banks import WIDTHS
 from kernelweave.learners import Hinge
 
 N = 2000

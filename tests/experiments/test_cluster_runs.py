@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 @pytest.fixture
 def address():
     distributed = pytest.importorskip("dask.distributed", reason="needs the extra [distributed]")
-    how = {"host": "127.0.0.1", "protocol": "tcp", "dashboard_address": None, "processes": False}
+    how = {"host": "127.0.0.1", "protocol": "tcp", "dashboard_address": "127.0.0.1:0", "processes": False}
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **how) as cluster:
         yield cluster.scheduler_address
 
