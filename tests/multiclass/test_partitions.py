@@ -236,7 +236,7 @@ def with_nan(values):
         (lambda X, y: (X, [y[:30], y[31:]]), "In partition 1: X has 30 samples but y has 29 labels"),
         (lambda X, y: (X, [y[:30], np.r_[y[30:], 0]]), "In partition 1: X has 30 samples but y has 31"),
         (lambda X, y: (X, [y[:30], y[30:].astype(str)]), "text and some hold numbers"),
-        (lambda X, y: ([X[0], with_nan(X[1])], in_two(y)), "In partition 1: Input X contains NaN"),
+        (lambda X, y: ([X[0], with_nan(X[1])], in_two(y)), "In partition 1: Row 2 of X lacks view"),
         (lambda X, y: ([X[0], X[1][:, :2]], in_two(y)), "In partition 1: X has 2 features"),
         (lambda X, y: ([X[0], np.full((30, 3), 1.5e308)], in_two(y)), "In partition 1: The features of a"),
         (lambda X, _: (X, [None, None]), "y is None"),

@@ -142,7 +142,7 @@ def test_views_stream_too(digits):
 @pytest.mark.parametrize(
     ("spoil", "match"),
     [
-        (lambda X, y: (np.where(np.arange(64) == 3, np.nan, X), y), "NaN"),
+        (lambda X, y: (np.where(np.arange(64) == 3, np.inf, X), y), "inf"),
         (
             lambda X, y: (X, np.where(np.arange(len(y)) == 2, 77, y)),
             r"labels \[77\] are not among the classes",

@@ -20,6 +20,8 @@ from kernelweave.experiments.store import Cell
 Records = Sequence[Mapping[str, Any]]
 # Classes that were renamed after records were written: name today → name in the fingerprints of the records.
 RECORDED_NAMES = {"PrivilegedTask": "Task", "ViewMethod": "Contestant"}
+# Parameters that came after records were written, at the values at which they change nothing.
+ADDED_PARAMETERS = (", transform=None",)
 
 
 class Study(Protocol):
@@ -53,9 +55,12 @@ def fingerprint(*settings: Any) -> str:
     """Return a short hash of the settings that change a study's numbers.
 
     It is taken of their ``repr``, so a class among them is known by its name: one that has been renamed
-    needs a line in ``RECORDED_NAMES``, or the records written before no longer count.
+    needs a line in ``RECORDED_NAMES``, or the records written before no longer count; likewise a parameter that
+    was added (``ADDED_PARAMETERS``).
     """
     text = repr(settings)
+    for added in ADDED_PARAMETERS:
+        text = text.replace(added, "")
     for today, recorded in RECORDED_NAMES.items():
         text = text.replace(f"{today}(", f"{recorded}(")
     return hashlib.sha256(text.encode()).hexdigest()[:12]
