@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,7 +22,7 @@ Records = Sequence[Mapping[str, Any]]
 # Classes that were renamed after records were written: name today → name in the fingerprints of the records.
 RECORDED_NAMES = {"PrivilegedTask": "Task", "ViewMethod": "Contestant"}
 # Parameters that came after records were written, at the values at which they change nothing.
-ADDED_PARAMETERS = (", transform=None",)
+ADDED_PARAMETERS = (r",\s+transform=None",)
 
 
 class Study(Protocol):
@@ -60,7 +61,7 @@ def fingerprint(*settings: Any) -> str:
     """
     text = repr(settings)
     for added in ADDED_PARAMETERS:
-        text = text.replace(added, "")
+        text = re.sub(added, "", text)
     for today, recorded in RECORDED_NAMES.items():
         text = text.replace(f"{today}(", f"{recorded}(")
     return hashlib.sha256(text.encode()).hexdigest()[:12]
