@@ -9,8 +9,9 @@ The problem is a saddle point, the minimum over weights eta of the maximum over 
   g is concave and h convex in α, so mixtures of dual points prove at least the mixture of their values.
 
 Two kinds of rounding are allowed for. Arithmetic in double precision is bounded by its usual size, in every
-evaluation on kernels (`InnerSolution.rounding_allowance`; on explicit features there is none). Storage in float32 is bounded by its worst case, entry by
-entry, once at the end (`certify`); where that leaves the gap open, the kernels are read once more as given.
+evaluation on kernels (`InnerSolution.rounding_allowance`; on explicit features there is no allowance). Storage
+in float32 is bounded by its worst case, entry by entry, once at the end (`certify`); where that leaves the gap
+open, the kernels are read once more as given.
 """
 
 from __future__ import annotations
