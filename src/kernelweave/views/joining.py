@@ -28,6 +28,9 @@ def aligned_by_label(tables: Mapping[str, Table]) -> tuple[dict[str, Table], Any
     labels = {name: row_labels(table) for name, table in tables.items()}
     labelled = [name for name, own in labels.items() if own is not None]
     if not labelled:
+        counting = [name for name, table in tables.items() if is_pandas(table)]
+        for name in counting[1:]:
+            _require_positions(counting[0], tables[counting[0]], name, tables[name].index)
         return dict(tables), None
     first, found = labelled[0], dict(tables)
     order = labels[first]
@@ -40,11 +43,16 @@ def aligned_by_label(tables: Mapping[str, Table]) -> tuple[dict[str, Table], Any
     return found, order
 
 
+def are_permuted(one: Any, other: Any) -> bool:
+    """Tell whether two sequences of labels are the same in another order."""
+    if len(one) != len(other) or one.equals(other):
+        return False
+    return set(one) == set(other)
+
+
 def _require_positions(name: str, table: Table, first: str, order: Any) -> None:
     """Refuse a frame that only counts its rows beside one whose labels are these counts in another order."""
-    if not is_pandas(table) or len(table) != len(order) or table.index.equals(order):
-        return
-    if set(table.index) == set(order):
+    if is_pandas(table) and are_permuted(table.index, order):
         raise ValueError(
             f"The rows of view {first!r} are labelled with the row numbers of view {name!r}, in another order: it is "
             f"not clear which rows belong together. Use .reset_index(drop=True) on view {first!r} if both are in the "
