@@ -313,6 +313,23 @@ def test_batches_say_what_they_need(data):
     assert MKLRegressor(BANK, features=Landmarks(5)).fit(batches(X, score)).predict(X).shape == (N,)
 
 
+@pytest.mark.parametrize("how", ["table", "batches", "own batches", "stream", "probability"])
+def test_targets_labelled_in_another_order_are_refused(data, how):
+    X, _, y = data
+    X = pd.DataFrame(X, columns=["a", "b", "c"], index=[f"p{k}" for k in range(N)])
+    y = pd.Series(y, index=X.index)
+    fit = {
+        "table": lambda y: classifier().fit(X, y),
+        "batches": lambda y: classifier().fit(batches(X, y, size=50)),
+        "own batches": lambda y: classifier().fit(batches(lambda: iter([(X, y)]))),
+        "stream": lambda y: classifier().partial_fit(X, y, classes=["no", "yes"]),
+        "probability": lambda y: classifier(probability=True).fit(X, y),
+    }[how]
+    fit(y)
+    with pytest.raises(ValueError, match="labelled in another order than those of X"):
+        fit(y.sort_values())
+
+
 # ------------------------------------------------------------------------------------------- streams
 
 

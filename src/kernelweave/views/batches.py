@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from kernelweave.errors import DataError
+from kernelweave.views.same_rows import require_labels
 
 TEXT = (".csv", ".tsv", ".txt")
 
@@ -80,6 +81,7 @@ def batches(X: Any, y: Any = None, *, size: int = 10_000) -> Batches:
         n = _n_samples(X)
         if y is not None and _n_samples(y) != n:
             raise ValueError(f"X has {n} samples but y has {_n_samples(y)} labels; they must agree.")
+        require_labels(X, y)
     return Batches(X, y, int(size))
 
 
