@@ -39,7 +39,7 @@ from kernelweave.estimators.grid_search import (
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.progress import count_bar, interruptible
 from kernelweave.estimators.regressor import MKLRegressor
-from kernelweave.estimators.validation import check_count, check_input, is_precomputed
+from kernelweave.estimators.validation import check_count, check_input, is_precomputed, require_same_rows
 from kernelweave.geometry import BoxSimplex
 from kernelweave.gram.memory import budget
 
@@ -80,6 +80,7 @@ class SearchedModel(MKLModel):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Search the grid, then fit the best model to all samples; ``groups`` are for the splitter."""
         self._check_parameters()
+        require_same_rows(X, y)
         check_count("search_samples", self.search_samples, optional=True)
         reset(self)
         samples, learner = self._samples(X, y, sample_weight)
