@@ -236,3 +236,34 @@ def test_frames_counted_in_opposite_directions_are_refused():
     counted = pd.DataFrame({"x": np.arange(6.0)})
     with pytest.raises(ValueError, match="not clear which rows belong together"):
         Views({"a": counted, "b": counted.iloc[::-1]})
+
+
+K = np.random.default_rng(0).normal(size=(6, 6))
+KERNEL = pd.DataFrame(K + K.T, index=IDS, columns=IDS)
+OTHER = [3, 1, 0, 5, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [KERNEL.iloc[OTHER, OTHER], KERNEL.iloc[OTHER], KERNEL.iloc[:, OTHER]],
+    ids=["both", "rows", "columns"],
+)
+def test_both_sides_of_a_labelled_square_frame_are_brought_into_order(moved):
+    pd.testing.assert_frame_equal(Views({"a": A, "k": moved})["k"], KERNEL)
+    joined = Views.join({"a": A, "k": moved})
+    np.testing.assert_array_equal(joined["k"], KERNEL)
+    few = Views.join({"a": A.iloc[[4, 2]], "k": moved}, how="inner")
+    np.testing.assert_array_equal(few["k"], KERNEL.iloc[[4, 2], [4, 2]])
+
+
+def test_a_square_frame_without_labels_of_its_columns_is_refused_in_another_order():
+    moved = KERNEL.set_axis(range(6), axis=1).iloc[OTHER]
+    for make in (Views, Views.join):
+        with pytest.raises(ValueError, match=r"'k' is square .* not labelled like its rows"):
+            make({"a": A, "k": moved})
+    assert Views({"a": A, "k": moved.loc[IDS]}).shape == (6, 8)
+
+
+def test_an_outer_join_with_samples_that_a_square_frame_lacks_is_refused():
+    with pytest.raises(ValueError, match=r"'k' holds values between .* no column for 'a'.*inner"):
+        Views.join({"a": A, "k": KERNEL.iloc[1:, 1:]})
