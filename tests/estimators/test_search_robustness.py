@@ -17,7 +17,7 @@ from tests.estimators.interrupts import interrupt_the_first_wait
 from tests.reference.problems import random_problem
 from threadpoolctl import threadpool_info
 
-from kernelweave import KernelBank, MKLClassifierCV, MKLRegressorCV
+from kernelweave import KernelBank, Landmarks, MKLClassifierCV, MKLRegressorCV, batches
 from kernelweave.estimators import progress
 from kernelweave.estimators.grid_search import FoldSearch
 from kernelweave.estimators.progress import interruptible
@@ -269,3 +269,14 @@ def test_targets_labelled_in_another_order_are_refused_before_any_fold(kind, mon
     monkeypatch.setattr(FoldSearch, "run", None)
     with pytest.raises(ValueError, match="labelled in another order than those of X"):
         search.fit(X, y.sort_values())
+
+
+@pytest.mark.parametrize("kind", [MKLClassifierCV, MKLRegressorCV])
+def test_batches_and_streams_cannot_be_searched(kind, rng):
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    for search in (kind(), kind(features=Landmarks(5))):
+        with pytest.raises(ValueError, match=r"^MKL\w+CV splits .* with features= and .*; got Batches\.$"):
+            search.fit(batches(X, y, size=10))
+        with pytest.raises(AttributeError, match=r"splits .* one table.* with features= .* no partial_fit"):
+            search.partial_fit(X, y, classes=[0, 1])
+        assert not hasattr(search, "partial_fit")
