@@ -37,14 +37,6 @@ class Batches:
         else:
             yield from _table_batches(self.X, self.y, self.size)
 
-    def targets(self) -> Iterator[Any]:
-        """Yield the targets alone, without reading the samples where that can be avoided."""
-        if isinstance(self.X, Path) and self.X.suffix.lower() not in TEXT:
-            for batch in _parquet(self.X).iter_batches(batch_size=self.size, columns=[self.y]):
-                yield np.asarray(batch.to_pandas()[self.y])
-            return
-        yield from (y for _, y in self)
-
 
 def batches(X: Any, y: Any = None, *, size: int = 10_000) -> Batches:
     """Return (X, y) in batches of at most ``size`` samples, reading no more than that at once.
