@@ -7,7 +7,17 @@ import pytest
 from scipy import sparse
 
 from kernelweave import KernelBank, Landmarks, Nystroem, RandomFourier, Views
-from kernelweave.kernels import Centering, Gaussian, Laplacian, Linear, Polynomial, UnitDiagonal, UnitTrace
+from kernelweave.kernels import (
+    Centering,
+    ExpDistance,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    UnitDiagonal,
+    UnitTrace,
+)
 
 BANK = KernelBank([Gaussian(width=1.0), Laplacian(), Linear(), Polynomial(degree=2)])
 
@@ -59,6 +69,25 @@ def test_a_kernel_of_zeros_has_no_features(rng):
     X = np.column_stack([rng.normal(size=10), np.zeros(10)])
     bank = KernelBank.per_view([Linear()], views={"a": [0], "b": [1]})
     assert Landmarks(5).fit(bank.fit(X), X, rng).sizes == [1, 0]
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+def test_kernels_that_are_given_have_landmarks_too(rng, sliced):
+    X = rng.normal(size=(50, 3))
+    D = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
+    rows = np.arange(49, 9, -1) if sliced else np.arange(50)
+    views = Views({"k": np.exp(-D), "d": D, "x": X})
+    train, new = (views[rows], views[:10]) if sliced else (views, views)
+    fitted = KernelBank([("k", Precomputed()), ("d", ExpDistance()), ("x", Gaussian())]).fit(train)
+    Phi = Landmarks(12).fit(fitted, train, np.random.default_rng(5))
+    L = np.sort(np.random.default_rng(5).choice(len(rows), 12, replace=False))
+    found = Phi.transform(new) @ Phi.transform(new).T
+    expected = 0.0
+    for (_, K), Kt in zip(fitted.cross(new), fitted.grams(), strict=True):
+        expected = (
+            expected + K[:, L] @ np.linalg.pinv(Kt[np.ix_(L, L)], rcond=1e-10, hermitian=True) @ K[:, L].T
+        )
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_views_are_approximated_each_by_itself(rng):

@@ -24,7 +24,7 @@ from kernelweave.errors import IncompatiblePartsError
 from kernelweave.geometry import LpBall
 from kernelweave.gram.policy import _what_would_work
 from kernelweave.io import load, save
-from kernelweave.kernels import Centering, Gaussian, Linear
+from kernelweave.kernels import Centering, Gaussian, Linear, Precomputed
 from kernelweave.learners import EpsilonInsensitive, Hinge, Square
 
 BANK = KernelBank([Gaussian(width=1.0), Gaussian(width=3.0), Linear()])
@@ -311,6 +311,47 @@ def test_batches_say_what_they_need(data):
     with pytest.raises(ValueError, match="first read and 0 now"):
         classifier().fit(batches(lambda: parts))
     assert MKLRegressor(BANK, features=Landmarks(5)).fit(batches(X, score)).predict(X).shape == (N,)
+
+
+@pytest.mark.parametrize("size", [N, 70], ids=["one batch", "two"])
+def test_batches_of_views_give_the_model_of_the_views(data, size):
+    X, _, y = data
+    frame = pd.DataFrame(X[:, 1:], columns=["b", "c"], index=[f"p{k}" for k in range(N)])
+    views = Views({"u": X[:, :2], "v": frame, "w": sparse.csr_matrix(X)})
+    bank = KernelBank([("u", Gaussian(width=1.0)), ("v", Gaussian(width=1.0)), ("w", Linear())])
+    model = classifier(bank=bank)
+    read, whole = clone(model).fit(batches(views, y, size=size)), clone(model).fit(views, y)
+    np.testing.assert_allclose(read.kernel_weights_, whole.kernel_weights_, atol=1e-9)
+    np.testing.assert_allclose(read.decision_function(views), whole.decision_function(views), atol=1e-8)
+
+
+def test_views_of_kernels_that_are_given_have_landmarks(data):
+    X, _, y = data
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 2.0)
+    model = classifier(bank=KernelBank([("k", Precomputed())]), features=Landmarks(30)).fit(
+        Views({"k": K}), y
+    )
+    plain = classifier(bank=KernelBank([Gaussian(gamma=0.5)]), features=Landmarks(30)).fit(X, y)
+    np.testing.assert_allclose(
+        model.decision_function(Views({"k": K})), plain.decision_function(X), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("how", ["table", "batches", "own batches", "stream", "probability"])
+def test_targets_labelled_in_another_order_are_refused(data, how):
+    X, _, y = data
+    X = pd.DataFrame(X, columns=["a", "b", "c"], index=[f"p{k}" for k in range(N)])
+    y = pd.Series(y, index=X.index)
+    fit = {
+        "table": lambda y: classifier().fit(X, y),
+        "batches": lambda y: classifier().fit(batches(X, y, size=50)),
+        "own batches": lambda y: classifier().fit(batches(lambda: iter([(X, y)]))),
+        "stream": lambda y: classifier().partial_fit(X, y, classes=["no", "yes"]),
+        "probability": lambda y: classifier(probability=True).fit(X, y),
+    }[how]
+    fit(y)
+    with pytest.raises(ValueError, match="labelled in another order than those of X"):
+        fit(y.sort_values())
 
 
 # ------------------------------------------------------------------------------------------- streams

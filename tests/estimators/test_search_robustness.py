@@ -6,6 +6,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 from sklearn.base import clone
@@ -16,7 +17,7 @@ from tests.estimators.interrupts import interrupt_the_first_wait
 from tests.reference.problems import random_problem
 from threadpoolctl import threadpool_info
 
-from kernelweave import KernelBank, MKLClassifierCV
+from kernelweave import KernelBank, Landmarks, MKLClassifierCV, MKLRegressorCV, batches
 from kernelweave.estimators import progress
 from kernelweave.estimators.grid_search import FoldSearch
 from kernelweave.estimators.progress import interruptible
@@ -253,3 +254,29 @@ def test_the_same_search_gives_the_same_answer(cancer):
     first, second = (small(cv=folds).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.mean_score_, second.mean_score_)
     np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)
+
+
+@pytest.mark.parametrize("kind", [MKLClassifierCV, MKLRegressorCV])
+def test_targets_labelled_in_another_order_are_refused_before_any_fold(kind, monkeypatch):
+    X = pd.DataFrame({"a": np.arange(30.0) % 7, "b": np.arange(30.0) % 4}, index=[f"p{k}" for k in range(30)])
+    y = pd.Series(np.arange(30) % 2, index=X.index)
+    search = kind(
+        KernelBank([Gaussian(width=1.0), Gaussian(width=9.0)]),
+        **SMALL | {"geometry_values": [0.6, 1.0]},
+        refit=False,
+    )
+    search.fit(X, y)
+    monkeypatch.setattr(FoldSearch, "run", None)
+    with pytest.raises(ValueError, match="labelled in another order than those of X"):
+        search.fit(X, y.sort_values())
+
+
+@pytest.mark.parametrize("kind", [MKLClassifierCV, MKLRegressorCV])
+def test_batches_and_streams_cannot_be_searched(kind, rng):
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    for search in (kind(), kind(features=Landmarks(5))):
+        with pytest.raises(ValueError, match=r"^MKL\w+CV splits .* with features= and .*; got Batches\.$"):
+            search.fit(batches(X, y, size=10))
+        with pytest.raises(AttributeError, match=r"splits .* one table.* with features= .* no partial_fit"):
+            search.partial_fit(X, y, classes=[0, 1])
+        assert not hasattr(search, "partial_fit")

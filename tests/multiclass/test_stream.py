@@ -77,6 +77,12 @@ def test_too_little_memory_for_one_sample_is_refused_with_numbers(digits, featur
         model.partial_fit(X[:20], y[:20], classes=range(10))
 
 
+def test_targets_of_a_batch_labelled_in_another_order_are_refused(digits):
+    X, y = pd.DataFrame(digits[0][:50]), pd.Series(digits[1][:50])
+    with pytest.raises(ValueError, match="labelled in another order than those of X"):
+        ObscureClassifier(KernelBank([Gaussian()])).partial_fit(X, y.sort_values(), classes=range(10))
+
+
 def test_a_sample_without_length_is_named_by_its_place_in_the_batch(digits):
     X, y = digits
     X = np.where(np.arange(100)[:, None] == 93, 0.0, X[:100])

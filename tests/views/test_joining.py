@@ -172,3 +172,98 @@ def test_targets_without_labels_belong_to_rows_by_position():
     np.testing.assert_array_equal(
         MKLClassifier().fit(counted, y.set_axis(X.index)).decision_function(counted), expected
     )
+
+
+PATIENTS = {
+    "rna": X.rename_axis("patient").reset_index(),
+    "mri": X[["a"]].iloc[::-1].rename_axis("patient").reset_index(),
+}
+
+
+@pytest.mark.parametrize("rows", [slice(None), np.arange(29, -1, -3)], ids=["all", "some"])
+def test_targets_in_another_order_than_the_keys_of_a_join_are_refused(rows):
+    views = Views.join(PATIENTS, on="patient")[rows]
+    y = pd.Series(Y, index=X.index).loc[views.ids]
+    expected = MKLClassifier().fit(views, y.to_numpy()).decision_function(views)
+    np.testing.assert_array_equal(MKLClassifier().fit(views, y).decision_function(views), expected)
+    with pytest.raises(ValueError, match=r"in another order than those of X .*pass y.loc\[X.ids\]"):
+        MKLClassifier().fit(views, y.iloc[::-1])
+    MKLClassifier().fit(views, y.reset_index(drop=True))
+
+
+COUNTED = X.reset_index(drop=True)
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda t: t, lambda t: Views({"t": t}), lambda t: {"t": t}, lambda t: [t, t]]
+)
+@pytest.mark.parametrize(
+    "permute",
+    [lambda y: y.sample(frac=1.0, random_state=0), lambda y: y.sort_values(), lambda y: y.iloc[::-1]],
+    ids=["sampled", "sorted", "reversed"],
+)
+def test_targets_labelled_with_the_row_numbers_in_another_order_are_refused(wrap, permute):
+    with pytest.raises(ValueError, match=r"in another order than those of X .*pass y.loc\[X"):
+        MKLClassifier().fit(wrap(COUNTED), permute(pd.Series(Y)))
+
+
+@pytest.mark.parametrize("as_views", [False, True])
+def test_row_numbers_that_say_nothing_or_agree_are_no_trouble(as_views):
+    def wrap(t):
+        return Views({"t": t}) if as_views else t
+
+    shuffled = pd.Series(Y).sample(frac=1.0, random_state=0)
+    for samples, targets in (
+        (COUNTED.loc[shuffled.index], shuffled),  # as train_test_split gives them
+        (COUNTED.loc[shuffled.index], pd.Series(Y)),
+        (COUNTED, pd.Series(Y, index=pd.RangeIndex(50, 80))),
+        (COUNTED.to_numpy(), shuffled),
+    ):
+        found = MKLClassifier().fit(wrap(samples), targets).decision_function(wrap(samples))
+        expected = MKLClassifier().fit(wrap(samples), targets.to_numpy()).decision_function(wrap(samples))
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_slices_of_counted_views_keep_to_their_rows():
+    rows = np.random.default_rng(0).permutation(30)[:20]
+    views, y = Views({"t": COUNTED})[rows], pd.Series(Y).iloc[rows]
+    MKLClassifier().fit(views, y)
+    with pytest.raises(ValueError, match="in another order"):
+        MKLClassifier().fit(views, y.sort_index())
+
+
+def test_frames_counted_in_opposite_directions_are_refused():
+    counted = pd.DataFrame({"x": np.arange(6.0)})
+    with pytest.raises(ValueError, match="not clear which rows belong together"):
+        Views({"a": counted, "b": counted.iloc[::-1]})
+
+
+K = np.random.default_rng(0).normal(size=(6, 6))
+KERNEL = pd.DataFrame(K + K.T, index=IDS, columns=IDS)
+OTHER = [3, 1, 0, 5, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [KERNEL.iloc[OTHER, OTHER], KERNEL.iloc[OTHER], KERNEL.iloc[:, OTHER]],
+    ids=["both", "rows", "columns"],
+)
+def test_both_sides_of_a_labelled_square_frame_are_brought_into_order(moved):
+    pd.testing.assert_frame_equal(Views({"a": A, "k": moved})["k"], KERNEL)
+    joined = Views.join({"a": A, "k": moved})
+    np.testing.assert_array_equal(joined["k"], KERNEL)
+    few = Views.join({"a": A.iloc[[4, 2]], "k": moved}, how="inner")
+    np.testing.assert_array_equal(few["k"], KERNEL.iloc[[4, 2], [4, 2]])
+
+
+def test_a_square_frame_without_labels_of_its_columns_is_refused_in_another_order():
+    moved = KERNEL.set_axis(range(6), axis=1).iloc[OTHER]
+    for make in (Views, Views.join):
+        with pytest.raises(ValueError, match=r"'k' is square .* not labelled like its rows"):
+            make({"a": A, "k": moved})
+    assert Views({"a": A, "k": moved.loc[IDS]}).shape == (6, 8)
+
+
+def test_an_outer_join_with_samples_that_a_square_frame_lacks_is_refused():
+    with pytest.raises(ValueError, match=r"'k' holds values between .* no column for 'a'.*inner"):
+        Views.join({"a": A, "k": KERNEL.iloc[1:, 1:]})

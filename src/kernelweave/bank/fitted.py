@@ -106,7 +106,7 @@ class FittedBank(FittedKernels):
 
     @property
     def can_be_restricted(self) -> bool:
-        return not any(item.kernel.of_training for item in self._items)
+        return not any(item.kernel.of_training or item.kernel.pairwise for item in self._items)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -215,10 +215,7 @@ class FittedBank(FittedKernels):
         self.groups()  # learns what there is to learn
         light = copy(self)
         vars(light).pop("_groups", None)
-        light._training = tuple(
-            rows[samples] if not isinstance(block, PairwiseBlock) else rows[np.ix_(samples, samples)]
-            for rows, block in zip(self._training, self._blocks, strict=True)
-        )
+        light._training = tuple(rows[samples] for rows in self._training)
         light._learnt = [None if one is None else one.restricted(samples) for one in self._learnt]
         return light
 

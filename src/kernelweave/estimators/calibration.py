@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 
 from kernelweave.estimators.base import fitted_attributes, reset
-from kernelweave.estimators.validation import as_one_array, as_samples, is_precomputed
+from kernelweave.estimators.validation import as_one_array, as_samples, is_precomputed, require_same_rows
 
 FOLDS = 5
 
@@ -20,6 +20,7 @@ def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any, **metadata: An
 
     ``metadata`` is what else ``fit`` takes per sample; what is None is left out.
     """
+    require_same_rows(X, y)
     X = as_one_array(X) if is_precomputed(estimator.bank) else as_samples(X)
     require_enough(y)
     plain = clone(estimator).set_params(probability=False)

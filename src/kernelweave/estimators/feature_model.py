@@ -35,6 +35,7 @@ from kernelweave.estimators.validation import (
     check_part,
     is_precomputed,
     plain_weights,
+    require_same_rows,
 )
 from kernelweave.gram import Storage, StreamedGrams
 from kernelweave.solvers.feature_newton import (
@@ -89,6 +90,7 @@ class FeatureModel(MKLModel):
             if sample_weight is not None:
                 raise ValueError("Samples in batches have no weights of their own; use class_weight.")
             return self._fit_on_batches(X, y)
+        require_same_rows(X, y)
         reset(self)
         X = check_input(self, X, reset=True)
         n, rng = n_rows(X), self._generator()
@@ -113,6 +115,7 @@ class FeatureModel(MKLModel):
         survey, bank = Survey(N_SAMPLE, rng), as_bank(self.part("bank"))
         for number, (rows, targets) in enumerate(batches_of):
             try:
+                require_same_rows(rows, targets)
                 rows = check_input(self, rows, reset=number == 0)
                 require_views(bank, rows)
                 survey.look(rows, targets, classes=self.learns_from == "classes")
@@ -242,6 +245,7 @@ class FeatureModel(MKLModel):
         return self
 
     def _learn_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        require_same_rows(X, y)
         first = not hasattr(self, "streams_")
         if first:
             reset(self)

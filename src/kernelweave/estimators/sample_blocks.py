@@ -20,6 +20,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.estimators.validation import check_input, label_column, labels_among, real_targets, signs
 from kernelweave.solvers.feature_problem import SampleBlock
 from kernelweave.views.batches import Batches, as_partitions
+from kernelweave.views.views import Views
 
 
 class Nothing:
@@ -344,6 +345,8 @@ class Survey:
 def _stacked(tables: list[Any]) -> Any:
     """Return tables of the same columns, one below the other."""
     first = tables[0]
+    if isinstance(first, Views):
+        return Views({name: _stacked([views[name] for views in tables]) for name in first.names})
     if hasattr(first, "columns"):
         library = type(first).__module__.partition(".")[0]
         if library == "polars":

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -39,9 +39,10 @@ from kernelweave.estimators.grid_search import (
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.progress import count_bar, interruptible
 from kernelweave.estimators.regressor import MKLRegressor
-from kernelweave.estimators.validation import check_count, check_input, is_precomputed
+from kernelweave.estimators.validation import check_count, check_input, is_precomputed, require_same_rows
 from kernelweave.geometry import BoxSimplex
 from kernelweave.gram.memory import budget
+from kernelweave.views.batches import Batches
 
 
 class SearchedModel(MKLModel):
@@ -80,6 +81,9 @@ class SearchedModel(MKLModel):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Search the grid, then fit the best model to all samples; ``groups`` are for the splitter."""
         self._check_parameters()
+        if isinstance(X, Batches) or hasattr(X, "to_delayed"):
+            raise ValueError(f"{self._needs_one_table()}; got {type(X).__name__}.")
+        require_same_rows(X, y)
         check_count("search_samples", self.search_samples, optional=True)
         reset(self)
         samples, learner = self._samples(X, y, sample_weight)
@@ -97,6 +101,17 @@ class SearchedModel(MKLModel):
             self.best_estimator_ = clone(best).fit(X, y, sample_weight)
             self.__dict__.update(fitted_attributes(self.best_estimator_))
         return self
+
+    @property
+    def partial_fit(self) -> NoReturn:
+        """Not there: a search cannot learn from a stream."""
+        raise AttributeError(f"{self._needs_one_table()}; it has no partial_fit.")
+
+    def _needs_one_table(self) -> str:
+        return (
+            f"{type(self).__name__} splits its samples into folds and needs them in one table: for batches and streams "
+            f"use {self.model.__name__} with features= and parameters chosen on some of the samples"
+        )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the score of the best model on new samples, by ``scoring``."""

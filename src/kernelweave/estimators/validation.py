@@ -23,8 +23,14 @@ from kernelweave.bank import KernelBank, PrecomputedBank, Views
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.learners import Learner
-from kernelweave.views.joining import row_labels
-from kernelweave.views.tables import as_table, is_column_of_objects, is_sparse, is_table_of_objects
+from kernelweave.views.same_rows import require_labels
+from kernelweave.views.tables import (
+    as_table,
+    is_column_of_objects,
+    is_pandas,
+    is_sparse,
+    is_table_of_objects,
+)
 
 PRECOMPUTED = "precomputed"
 # Targets of a learner, in words.
@@ -135,16 +141,9 @@ def _of_lists(X: Any) -> AnyArray | None:
 
 def require_same_rows(X: Any, y: Any) -> None:
     """Raise ValueError where X and y label their rows and the labels differ, or differ in order."""
-    X = as_samples(X) if isinstance(X, Mapping) else X
-    own, of_y = (X.labels if isinstance(X, Views) else row_labels(X)), row_labels(y)
-    if own is None or of_y is None or len(own) != len(of_y) or own.equals(of_y):
-        return
-    what = "in another order than" if set(own) == set(of_y) else "otherwise than"
-    place = next(k for k, (a, b) in enumerate(zip(own, of_y, strict=True)) if a != b)
-    raise ValueError(
-        f"The rows of y are labelled {what} those of X (row {place}: {of_y[place]!r} and {own[place]!r}); pass "
-        "y.loc[X.index], or y.to_numpy() if the order is right."
-    )
+    if getattr(y, "iloc", None) is not None:  # others have no labels
+        tables = isinstance(X, Mapping) or (isinstance(X, list | tuple) and any(map(is_pandas, X)))
+        require_labels(as_samples(X) if tables else X, y)
 
 
 def as_one_array(X: Any) -> Any:

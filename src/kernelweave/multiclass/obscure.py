@@ -381,6 +381,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
                 "partial_fit needs a bank that computes its kernels: samples of later batches have no "
                 "entries in bank='precomputed'."
             )
+        require_same_rows(X, y)
         first = not hasattr(self, "scorer_")  # a fit that failed has left classes, but nothing learnt
         X = check_input(self, X, reset=first)
         if first:

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from kernelweave.errors import DataError
+from kernelweave.views.same_rows import require_labels
 
 TEXT = (".csv", ".tsv", ".txt")
 
@@ -35,14 +36,6 @@ class Batches:
             yield from _dask_batches(self.X, self.y, self.size)
         else:
             yield from _table_batches(self.X, self.y, self.size)
-
-    def targets(self) -> Iterator[Any]:
-        """Yield the targets alone, without reading the samples where that can be avoided."""
-        if isinstance(self.X, Path) and self.X.suffix.lower() not in TEXT:
-            for batch in _parquet(self.X).iter_batches(batch_size=self.size, columns=[self.y]):
-                yield np.asarray(batch.to_pandas()[self.y])
-            return
-        yield from (y for _, y in self)
 
 
 def batches(X: Any, y: Any = None, *, size: int = 10_000) -> Batches:
@@ -80,6 +73,7 @@ def batches(X: Any, y: Any = None, *, size: int = 10_000) -> Batches:
         n = _n_samples(X)
         if y is not None and _n_samples(y) != n:
             raise ValueError(f"X has {n} samples but y has {_n_samples(y)} labels; they must agree.")
+        require_labels(X, y)
     return Batches(X, y, int(size))
 
 

@@ -9,7 +9,15 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Indices
 from kernelweave.views.column_values import is_empty
-from kernelweave.views.tables import Table, column_names, is_pandas, is_polars, near_matches, take_rows
+from kernelweave.views.tables import (
+    Table,
+    column_names,
+    is_pandas,
+    is_polars,
+    near_matches,
+    take_columns,
+    take_rows,
+)
 
 
 def row_labels(table: Any) -> Any:
@@ -23,11 +31,15 @@ def row_labels(table: Any) -> Any:
 def aligned_by_label(tables: Mapping[str, Table]) -> tuple[dict[str, Table], Any]:
     """Return the tables with all labelled rows in the order of the first labelled table, and its labels.
 
+    The columns of a square frame follow where they have the same labels as its rows: it holds kernels or distances.
     Labels that are not the same set raise ValueError.
     """
     labels = {name: row_labels(table) for name, table in tables.items()}
     labelled = [name for name, own in labels.items() if own is not None]
     if not labelled:
+        counting = [name for name, table in tables.items() if is_pandas(table)]
+        for name in counting[1:]:
+            _require_positions(counting[0], tables[counting[0]], name, tables[name].index)
         return dict(tables), None
     first, found = labelled[0], dict(tables)
     order = labels[first]
@@ -35,21 +47,59 @@ def aligned_by_label(tables: Mapping[str, Table]) -> tuple[dict[str, Table], Any
         own = labels[name]
         if own is None:
             _require_positions(name, table, first, order)
-        elif not own.equals(order):
+            continue
+        moved = not own.equals(order)
+        if moved:
             found[name] = take_rows(table, _order(name, own, first, order))
+        found[name] = _with_columns_like_rows(name, found[name], own.tolist(), order.tolist(), moved=moved)
     return found, order
+
+
+def are_permuted(one: Any, other: Any) -> bool:
+    """Tell whether two sequences of labels are the same in another order."""
+    if len(one) != len(other) or one.equals(other):
+        return False
+    return set(one) == set(other)
 
 
 def _require_positions(name: str, table: Table, first: str, order: Any) -> None:
     """Refuse a frame that only counts its rows beside one whose labels are these counts in another order."""
-    if not is_pandas(table) or len(table) != len(order) or table.index.equals(order):
-        return
-    if set(table.index) == set(order):
+    if is_pandas(table) and are_permuted(table.index, order):
         raise ValueError(
             f"The rows of view {first!r} are labelled with the row numbers of view {name!r}, in another order: it is "
             f"not clear which rows belong together. Use .reset_index(drop=True) on view {first!r} if both are in the "
             "same order, or Views.join."
         )
+
+
+def _with_columns_like_rows(
+    name: str, table: Table, labels: list[Any], order: list[Any], *, moved: bool
+) -> Table:
+    """Return a frame whose columns are in the order of its rows, where they are labelled like these.
+
+    A square frame whose rows have ``moved`` may hold kernels or distances: then its columns have to be labelled.
+    """
+    columns = list(table.columns)
+    if len(columns) != len(labels):
+        return table
+    place = {label: number for number, label in enumerate(columns)}
+    if len(place) == len(columns) and place.keys() == set(labels):
+        absent = [label for label in order if label not in place]
+        if absent:
+            raise ValueError(
+                f"View {name!r} holds values between the samples of its rows and has no column for {absent[0]!r}; use "
+                "Views.join(..., how='inner'), which keeps the samples that all views have."
+            )
+        if columns == order:
+            return table
+        return take_columns(table, np.array([place[label] for label in order], dtype=np.intp))
+    if moved:
+        raise ValueError(
+            f"View {name!r} is square and its rows come in another order, but its columns are not labelled like its "
+            "rows: it is not clear whether they are samples too; label them alike if they are, or bring the rows of "
+            "all views into the same order beforehand, with .loc."
+        )
+    return table
 
 
 def _order(name: str, own: Any, first: str, order: Any) -> Indices:
@@ -98,8 +148,13 @@ def joined(
     found, places = {}, {}
     for name, table in tables.items():
         rows = np.array([k for k, key in enumerate(keys[name]) if key in place], dtype=np.intp)
-        found[name] = take_rows(_without(table, _of_table(on, name)), rows)
         places[name] = np.array([place[keys[name][k]] for k in rows], dtype=np.intp)
+        every = np.arange(len(ids))
+        moved = not np.array_equal(places[name], every) and np.array_equal(np.sort(places[name]), every)
+        part = _with_columns_like_rows(
+            name, _without(table, _of_table(on, name)), keys[name], ids, moved=moved
+        )
+        found[name] = take_rows(part, rows)
     values = np.empty(len(ids), dtype=object)
     values[:] = ids
     return found, places, _plain(values)
