@@ -1,5 +1,7 @@
 """Columns of several views: transformers of their own, views nobody has, columns left out."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -96,3 +98,11 @@ def test_a_column_of_a_view_needs_the_name_of_the_view(rng):
     views = Views({"a": clinical(rng), "b": rng.normal(size=(N, 2))})
     with pytest.raises(ValueError, match="transform= names the view 'note'"):
         MKLClassifier(KernelBank.by_type(transform={"note": TfidfVectorizer()})).fit(views, Y)
+
+
+def test_columns_of_one_name_are_refused(rng):
+    table = pd.DataFrame(rng.normal(size=(N, 3)), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match=re.escape("X has several columns named 'a'")):
+        MKLClassifier().fit(table, Y)
+    with pytest.raises(ValueError, match=re.escape("view 'one' has several columns named 'a'")):
+        MKLClassifier().fit(Views({"one": table}), Y)

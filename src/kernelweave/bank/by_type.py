@@ -78,13 +78,11 @@ class ByTypeBank(Bank):
         known = {name for view in layout.view_names for name in self._own(view, layout).values()}
         layout.require_views({name: None for name in self.transform if name not in known})
 
-    def _own(self, view: str | None, layout: Layout) -> dict[int, str]:
-        """Return which columns of a view have a transformer, under which name: that of a column of a single table,
-        or "view.column".
-        """
+    def _own(self, view: str | None, layout: Layout) -> dict[int, str | int]:
+        """Return which columns have a transformer, and how it calls them: by name in a single table, "view.column"."""
         if not isinstance(self.transform, Mapping):
             return {}
-        found = {}
+        found: dict[int, str | int] = {}
         for k, column in enumerate(layout.columns(view).names):
             alone = column if None in layout.tables and column not in layout.view_names else None
             for name in (alone, f"{view}.{column}"):

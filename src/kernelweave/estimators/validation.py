@@ -24,7 +24,13 @@ from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.learners import Learner
 from kernelweave.views.joining import row_labels
-from kernelweave.views.tables import as_table, is_column_of_objects, is_sparse, is_table_of_objects
+from kernelweave.views.tables import (
+    as_table,
+    is_column_of_objects,
+    is_sparse,
+    is_table_of_objects,
+    require_unique_names,
+)
 
 PRECOMPUTED = "precomputed"
 # Targets of a learner, in words.
@@ -82,7 +88,9 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
             if reset:
                 estimator.n_features_in_ = X.shape[1]
             return X
-    if hasattr(X, "columns"):  # pandas and polars frames keep their columns until the bank picks some
+    if hasattr(X, "columns"):
+        require_unique_names(X, "X")
+        # pandas and polars frames keep their columns until the bank picks some
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
     if (cells := as_cells(X)) is not None:
