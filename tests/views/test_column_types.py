@@ -148,7 +148,7 @@ def test_instants_are_those_of_the_world_clock():
         pl.from_pandas(berlin),
         np.array([["2024-06-01T10:00"]], dtype="datetime64[m]"),
     ]
-    assert {float(number_matrix(table, "X")[0, 0]) for table in tables} == {1717236000e6}
+    assert {float(read_column(table, 0, "X").numbers()[0]) for table in tables} == {1717236000e6}
 
 
 def test_whole_numbers_beyond_float64_are_told_apart_from_an_origin():

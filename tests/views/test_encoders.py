@@ -178,7 +178,7 @@ OTHERS = {
     "dates": ["yesterday", "now"],
     "text": [1.0, 2.0],
     "set": ["x", "y"],
-    "ordered": ["a", "b"],
+    "ordered": [17.5, 3.5],
 }
 
 

@@ -37,8 +37,8 @@ class ByTypeBank(Bank):
         get a linear and a Gaussian kernel, and all columns of a view together, where they are of several types,
         a Laplacian and Gaussians of three widths.
     views : dict of name to columns for a table; None takes the views of a ``Views``, or all columns as one.
-    transform : transformer of scikit-learn for all columns of every view, or a dict of view, or of column of a
-        table, to transformer; fitted to the training samples.
+    transform : transformer of scikit-learn for all columns of every view, or a dict of view, of column of a single
+        table, or of "view.column", to transformer; fitted to the training samples.
     scaling : scaling of every Gram matrix, or a tuple of them; None is UnitMean of the linear kernels.
 
     Notes
@@ -75,19 +75,35 @@ class ByTypeBank(Bank):
         """Raise ValueError where transform= names neither a view nor a column of the table."""
         if not isinstance(self.transform, Mapping):
             return
-        table = layout.tables.get(None)
-        names = () if table is None else tuple(layout.columns(None).names)
-        for name in self.transform:
-            if name not in names:
-                layout.require_views({name: None})
+        known = {name for view in layout.view_names for name in self._own(view, layout).values()}
+        layout.require_views({name: None for name in self.transform if name not in known})
+
+    def _own(self, view: str | None, layout: Layout) -> dict[int, str | int]:
+        """Return which columns have a transformer, and how it calls them: by name in a single table, "view.column"."""
+        if not isinstance(self.transform, Mapping):
+            return {}
+        found: dict[int, str | int] = {}
+        for k, column in enumerate(layout.columns(view).names):
+            alone = column if None in layout.tables and column not in layout.view_names else None
+            for name in (alone, f"{view}.{column}"):
+                if name is not None and name in self.transform:
+                    found[k] = name
+        return found
 
     def _of_view(self, view: str | None, layout: Layout) -> list[tuple[Entry, Block]]:
         whole = layout.columns(view)
+        empty = layout.empty(whole)
+        if empty is not None and empty.all():
+            raise ValueError(
+                f"{'X' if view is None else f'View {view!r}'} has no value in any row: all of its cells are empty "
+                "(NaN); leave it out."
+            )
         transform = self.transform.get(view) if isinstance(self.transform, Mapping) else self.transform
         if transform is not None:
             part = layout.transformed(whole, transform)
             return self._entries(view, Block(view or WHOLE, (part,)), "numbers")
-        groups = _Groups(view, whole, layout, self.transform if isinstance(self.transform, Mapping) else {})
+        own = {k: self.transform[name] for k, name in self._own(view, layout).items()}
+        groups = _Groups(view, whole, layout, own)
         blocks = groups.blocks()
         if not blocks:
             raise ValueError(
@@ -145,13 +161,11 @@ class DefaultBank(DistancesBank):
 class _Groups:
     """The columns of one view in groups by type, each with its encoder."""
 
-    def __init__(
-        self, view: str | None, whole: Columns, layout: Layout, transforms: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, view: str | None, whole: Columns, layout: Layout, own: Mapping[int, Any]) -> None:
         self.view, self.whole, self.layout = view, whole, layout
         self.table, self.what = layout.rows_with(whole)
         self.types = column_types(self.table, self.what)
-        self.own = {k: transforms[name] for k, name in enumerate(map(str, whole.names)) if name in transforms}
+        self.own = own  # transformers of single columns
         self.parts: list[tuple[str, list[int], Encoder | None]] = []
         if not is_sparse(self.table):
             self._leave_out()
@@ -161,6 +175,8 @@ class _Groups:
         """Note the columns that can teach nothing: constant ones without gaps, identifiers."""
         empty, types = self.layout.empty(self.whole), list(self.types)
         here = slice(None) if empty is None else ~empty.all(axis=1)
+        can_lack = empty is not None and self.layout.scope(self.whole) is None
+        lacking = int(empty.all(axis=1).sum()) if empty is not None and can_lack else 0
         for k, kind in enumerate(types):
             if k in self.own or not kind.note:
                 continue
@@ -169,7 +185,7 @@ class _Groups:
                 types[k] = ColumnType(kind.name, levels=kind.levels)  # the gaps themselves may tell something
                 continue
             self.layout.left_out.append(
-                LeftOut(self.whole.view, self.whole.names[k], kind.name, gaps, kind.note)
+                LeftOut(self.whole.view, self.whole.names[k], kind.name, gaps, kind.note, lacking)
             )
         self.types = tuple(types)
 
@@ -203,7 +219,7 @@ class _Groups:
             for name, members, encoder in self.parts
         ]
         for k, transformer in self.own.items():
-            part = self.layout.transformed(self._columns([k]), transformer)
+            part = self.layout.transformed(self._columns([k]), transformer, self.whole)
             found.append((Block(self._label("", [k], alone), (part,)), "own"))
         return found
 

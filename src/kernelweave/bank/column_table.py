@@ -85,7 +85,10 @@ def column_table(blocks: Sequence[Block | PairwiseBlock], left_out: Sequence[Lef
                 found.setdefault((part.view, name), use)
     for one in left_out:
         found.setdefault(
-            (one.view, one.name), ColumnUse(one.name, one.view, one.type, "left out", one.filled, 0, one.note)
+            (one.view, one.name),
+            ColumnUse(
+                one.name, one.view, one.type, "left out", one.filled, getattr(one, "lacking", 0), one.note
+            ),
         )
     return ColumnTable(found.values())
 

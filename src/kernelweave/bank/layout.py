@@ -154,12 +154,18 @@ class Layout:
         types = column_types(table, what)
         return raw.encoded(encode_together(table, types, what, plain=True), types, self.scope(raw))
 
-    def transformed(self, raw: Columns, transformer: Any) -> Columns:
-        """Return columns as a transformer makes them, which is fitted to the samples that have the view."""
-        table, what = self.rows_with(raw)
+    def transformed(self, raw: Columns, transformer: Any, whole: Columns | None = None) -> Columns:
+        """Return columns as a transformer makes them, which is fitted to the samples that have the view.
+
+        ``whole`` are all columns of the view, where the columns are some of those.
+        """
+        table, what = self.rows_with(raw, whole)
         if not table.shape[0]:
             return raw
-        return raw.encoded(Transformed.learn(transformer, table, what), column_types(table, what))
+        scope = self.scope(whole or raw)
+        if scope is None and whole is not None:
+            scope = whole.positions
+        return raw.encoded(Transformed.learn(transformer, table, what), column_types(table, what), scope)
 
     def is_plain(self, raw: Columns) -> bool:
         """Tell whether columns hold numbers which no sample lacks in part."""
@@ -190,11 +196,11 @@ class Layout:
         """
         return () if len(self.view_names) == 1 and len(raw.positions) == raw.n_columns else None
 
-    def rows_with(self, raw: Columns) -> tuple[Table, str]:
-        """Return some columns of the samples that have a value in any of them, and how to call them."""
+    def rows_with(self, raw: Columns, whole: Columns | None = None) -> tuple[Table, str]:
+        """Return some columns of the samples that have a value in any of them, or of ``whole``; how to call them."""
         table, empty = (
             take_columns(self.tables[raw.view], np.array(raw.positions, dtype=np.intp)),
-            self.empty(raw),
+            self.empty(whole or raw),
         )
         if empty is not None and (absent := empty.all(axis=1)).any():
             table = take_rows(table, np.flatnonzero(~absent))
@@ -262,6 +268,7 @@ class LeftOut:
     type: str
     filled: int
     note: str
+    lacking: int = 0
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.bank.column_table import ColumnTable
+from kernelweave.bank.column_table import ColumnTable, ColumnUse, column_table
 from kernelweave.bank.fitted import FittedBank
-from kernelweave.bank.layout import Block, Layout, PairwiseBlock
+from kernelweave.bank.layout import Block, Layout, LeftOut, PairwiseBlock
 from kernelweave.bank.precomputed import FittedPrecomputed, PrecomputedBank, as_matrices
 from kernelweave.bank.protocol import FittedKernels, n_rows
 from kernelweave.bank.scaled import RescaledKernels
@@ -95,6 +95,7 @@ class KernelsWithMissingViews(FittedKernels):
     n_samples: int
     groups: tuple[ViewGroup, ...]
     is_centred: bool = False
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def holds_matrices(self) -> bool:
@@ -113,11 +114,14 @@ class KernelsWithMissingViews(FittedKernels):
     @property
     def columns(self) -> ColumnTable:
         """What was done with every column, and how many samples lack it."""
-        found = []
+        found: dict[tuple[str | None, str | int], ColumnUse] = {}
         for group in self.groups:
             lacking = self.n_samples - group.places.size
-            found += [replace(one, lacking=lacking) for one in group.fitted.columns]
-        return ColumnTable(found)
+            for one in group.fitted.columns:
+                found.setdefault((one.view, one.column), replace(one, lacking=lacking))
+        for one in column_table((), self.left_out):
+            found.setdefault((one.view, one.column), one)
+        return ColumnTable(found.values())
 
     @property
     def available(self) -> AnyArray:
@@ -387,8 +391,10 @@ def _fit_blocks(bank: Bank, X: Any) -> FittedBank | KernelsWithMissingViews:
         own = [replace(items[m], block=used.index(items[m].block)) for m in members]
         own_blocks = [blocks[b] if rows is X else blocks[b].of_rows(rows) for b in used]
         reader = BlockReader(tuple(own_blocks), tuple(item.block for item in own))
-        groups.append(ViewGroup(members, places, FittedBank(own, own_blocks, rows, layout.left_out), reader))
-    return KernelsWithMissingViews(names, labels, int(found.shape[0]), tuple(groups))
+        groups.append(ViewGroup(members, places, FittedBank(own, own_blocks, rows), reader))
+    return KernelsWithMissingViews(
+        names, labels, int(found.shape[0]), tuple(groups), left_out=tuple(layout.left_out)
+    )
 
 
 def absences(blocks: Sequence[Block | PairwiseBlock], X: Any) -> AnyArray:

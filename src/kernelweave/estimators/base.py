@@ -63,8 +63,12 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def columns_(self) -> ColumnTable:
         """What was done with every column of the data: type, encoding, cells filled, what is odd about it."""
+        return self._columns_used().with_notes(getattr(self, "odd_columns_", ()))
+
+    def _columns_used(self) -> ColumnTable:
+        """Return what the bank did with every column."""
         self._require_fit("bank_")
-        return self.bank_.columns.with_notes(getattr(self, "odd_columns_", ()))  # type: ignore[no-any-return]
+        return self.bank_.columns  # type: ignore[no-any-return]
 
     def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
         """Return the learnt kernel Σ eta_m k_m between the rows of X and of Z.

@@ -30,7 +30,7 @@ def note_columns(estimator: Any, X: Any, y: Any) -> None:
     """Warn once per kind of odd column of what an estimator was fitted to, and keep what is odd about them."""
     if is_precomputed(estimator.bank):
         return
-    odd = odd_columns(as_samples(X), y, estimator.bank_.columns)
+    odd = odd_columns(as_samples(X), y, estimator._columns_used())
     if odd:
         estimator.odd_columns_ = tuple(odd)
     for note, sentence in WORDS.items():

@@ -12,12 +12,14 @@ from sklearn.utils.metaestimators import available_if
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.bank.column_table import ColumnTable
 from kernelweave.bank.features import Features, FittedFeatures
 from kernelweave.bank.fitted import FittedBank
 from kernelweave.bank.missing_views import fit_with_missing_views, require_views
 from kernelweave.bank.protocol import FittedKernels, n_rows
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.estimators.base import reset
+from kernelweave.estimators.column_notes import note_columns
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.progress import gap_bars, raising_when_stopped
 from kernelweave.estimators.sample_blocks import (
@@ -101,7 +103,9 @@ class FeatureModel(MKLModel):
         n_threads, seed = effective_n_jobs(self.n_jobs), int(rng.integers(2**31))
         samples = TableBlocks(X, Y, weight, n_threads, seed)
         held = TableBlocks(_safe_indexing(X, rows), Y[rows], weight[rows], n_threads, seed)
-        return self._learn_features(samples, held, classes, int(rng.integers(2**31)))
+        self._learn_features(samples, held, classes, int(rng.integers(2**31)))
+        note_columns(self, held.X, _safe_indexing(y, rows))
+        return self
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -133,7 +137,9 @@ class FeatureModel(MKLModel):
             samples = BatchBlocks(batches_of, code, survey.n_samples, checker, held, n_threads)
         else:
             samples = on_cluster(client, X, y, code, checker, survey.n_samples, held)
-        return self._learn_features(samples, held, code.classes, int(rng.integers(2**31)))
+        self._learn_features(samples, held, code.classes, int(rng.integers(2**31)))
+        note_columns(self, held_X, held_y)
+        return self
 
     def _target_code(self, survey: Survey) -> TargetCode:  # noqa: ARG002 - numbers are as they are
         """Return how targets become columns; classes need all labels."""
@@ -141,7 +147,7 @@ class FeatureModel(MKLModel):
 
     def _learn_features(
         self, samples: SampleBlocks, held: TableBlocks, classes: AnyArray | None, seed: int
-    ) -> Self:
+    ) -> None:
         """Learn from samples in blocks, some of which are held in memory."""
         self._require_elementwise(held)
         with blas_threads(1):
@@ -149,10 +155,10 @@ class FeatureModel(MKLModel):
             features = self.features.fit(kernels, held.X, np.random.default_rng(seed))
             results = self._solve_on_features(samples, held, kernels, features)
             self._set_fitted_on_features(held, kernels, features, classes, results)
+        self.used_columns_ = tuple(kernels.columns)
         worst = max(results, key=lambda r: r.certificate.relative_gap)
         if worst.stopped != "converged":
             warn_of_gap(worst.certificate, self.tol, stop_reason(worst.stopped, worst.n_iter))
-        return self
 
     def _solve_on_features(
         self, samples: Any, held: TableBlocks, kernels: FittedKernels, features: FittedFeatures
@@ -257,6 +263,7 @@ class FeatureModel(MKLModel):
             if first:
                 self._require_elementwise(block)
                 kernels = self._fit_kernels(X)
+                self.used_columns_ = tuple(kernels.columns)
                 self.features_ = self.features.fit(kernels, X, self._generator())
                 self.kernel_names_ = kernels.names
                 self.streams_ = self._start_streams(block, kernels)
@@ -273,6 +280,8 @@ class FeatureModel(MKLModel):
             ]
         self._set_points(self.features_, self.kernel_names_, [stream.point for stream in self.streams_])
         self.n_samples_seen_ = self.streams_[0].n_samples
+        if first:
+            note_columns(self, X, y)
 
     def _start_streams(self, block: TableBlocks, kernels: FittedKernels) -> list[StreamPoint]:
         """Return one stream per problem, with the kernels in use that the first batch asks for."""
@@ -350,6 +359,11 @@ class FeatureModel(MKLModel):
             parts = [R if T is None else R @ T for R, T in zip(raw, self._transforms(used), strict=True)]
             sides.append([np.sqrt(eta[m]) * part for m, part in zip(used, parts, strict=True)])
         return np.asarray(np.hstack(sides[0]) @ np.hstack(sides[1]).T)
+
+    def _columns_used(self) -> ColumnTable:
+        if not self._is_on_features:
+            return super()._columns_used()
+        return ColumnTable(getattr(self, "used_columns_", ()))
 
     @property
     def _is_on_features(self) -> bool:

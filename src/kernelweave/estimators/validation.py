@@ -30,6 +30,7 @@ from kernelweave.views.tables import (
     is_pandas,
     is_sparse,
     is_table_of_objects,
+    require_unique_names,
 )
 
 PRECOMPUTED = "precomputed"
@@ -88,7 +89,9 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
             if reset:
                 estimator.n_features_in_ = X.shape[1]
             return X
-    if hasattr(X, "columns"):  # pandas and polars frames keep their columns until the bank picks some
+    if hasattr(X, "columns"):
+        require_unique_names(X, "X")
+        # pandas and polars frames keep their columns until the bank picks some
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
     if (cells := as_cells(X)) is not None:

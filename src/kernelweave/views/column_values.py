@@ -39,7 +39,8 @@ class Column:
     """The values of a column: an array of numbers, booleans or instants, or of objects; and which are empty.
 
     ``form`` is "number", "boolean", "date", "words", "set" or "empty". ``levels`` are the declared values of a
-    categorical column, and ``ordered`` says whether their order means something.
+    categorical column, and ``ordered`` says whether their order means something. ``unread`` is the first cell that
+    did not read as the form asked for, which counts as empty: its row and what it holds.
     """
 
     values: AnyArray = field(repr=False)
@@ -47,6 +48,7 @@ class Column:
     form: str
     levels: tuple[str, ...] | None = None
     ordered: bool = False
+    unread: tuple[int, Any] | None = None
 
     @cached_property
     def words(self) -> AnyArray:
@@ -77,16 +79,22 @@ class Column:
         ]
 
 
-def read_column(table: Table, position: int, what: str) -> Column:
-    """Return a column of a dense table as plain values."""
+def read_column(table: Table, position: int, what: str, form: str = "") -> Column:
+    """Return a column of a dense table as plain values.
+
+    ``form`` says how to read text, "number", "date" or "words", so that a cell reads alike whatever the other rows
+    hold; without it, text that reads as numbers or dates throughout is taken for these.
+    """
     try:
         if is_pandas(table):
-            found = _of_pandas(table.iloc[:, position])
+            found = _of_pandas(table.iloc[:, position], form)
         elif is_polars(table):
-            found = _of_polars(table.to_series(position))
+            found = _of_polars(table.to_series(position), form)
         else:
-            found = _of_array(np.asarray(table)[:, position])
-        return Column(np.zeros(found.empty.size), found.empty, "empty") if found.empty.all() else found
+            found = _of_array(np.asarray(table)[:, position], form)
+        if found.empty.all():
+            return Column(np.zeros(found.empty.size), found.empty, "empty", unread=found.unread)
+        return found
     except UnreadableError as error:
         raise error.kind(f"{column_called(table, position, what)} {error}") from None
 
@@ -99,10 +107,13 @@ class UnreadableError(Exception):
         self.kind = kind
 
 
-def number_matrix(table: Table, what: str, origins: Sequence[int] | None = None) -> Matrix:
-    """Return columns that hold numbers, booleans or instants as float64, NaN where they are empty.
+def number_matrix(
+    table: Table, what: str, origins: Sequence[int] | None = None, of_text: Sequence[bool] = ()
+) -> Matrix:
+    """Return columns that hold numbers or booleans as float64, NaN where they are empty.
 
-    ``origins`` are whole numbers taken off the columns beforehand, exactly.
+    ``origins`` are whole numbers taken off the columns beforehand, exactly. ``of_text`` says which columns were text at
+    fit: there words that are no numbers count as empty.
     """
     plain = origins is None or not any(origins)
     if plain and (is_sparse(table) or all(numeric_dtypes(table))):
@@ -110,17 +121,38 @@ def number_matrix(table: Table, what: str, origins: Sequence[int] | None = None)
         return values
     found = np.empty(table.shape)
     for j in range(table.shape[1]):
-        column = read_column(table, j, what)
-        if column.form not in ("number", "boolean", "date", "empty"):
-            place = int(np.flatnonzero(~column.empty)[0])
-            raise ValueError(
-                f"{column_called(table, j, what)} held numbers when the model was fitted and holds "
-                f"{SAID[column.form]} now ({column.values[place]!r} in row {place}); pass it as it was then."
-            )
+        column = read_column(table, j, what, "number")
+        require_form(column, ("number", "boolean"), "numbers", bool(of_text and of_text[j]), table, j, what)
         found[:, j] = column.numbers(0 if origins is None else origins[j])
     return found
 
 
+def require_form(
+    column: Column, forms: tuple[str, ...], held: str, of_text: bool, table: Table, j: int, what: str
+) -> None:
+    """Raise ValueError where a column holds something else than at fit; words may, in one that was text."""
+    if column.form not in (*forms, "empty"):
+        place = int(np.flatnonzero(~column.empty)[0])
+        now, value = SAID[column.form], column.values[place]
+    elif column.unread is not None and not of_text:
+        now, (place, value) = SAID["words"], column.unread
+    else:
+        return
+    raise ValueError(
+        f"{column_called(table, j, what)} held {held} when the model was fitted and holds {now} now ({value!r} in "
+        f"row {place}); pass {held} as then{DATES_AS if held == 'dates' else ''}."
+    )
+
+
+def held_as_text(table: Table, what: str) -> tuple[bool, ...]:
+    """Return of every column whether its cells are text."""
+    return tuple(
+        not numeric and read_column(table, j, what, "words").form == "words"
+        for j, numeric in enumerate(numeric_dtypes(table))
+    )
+
+
+DATES_AS = ", or text such as '2024-05-31'"
 SAID = {"number": "numbers", "boolean": "true and false", "date": "dates", "words": "words", "set": "sets"}
 
 
@@ -146,7 +178,7 @@ def empty_cells(table: Table, positions: Indices | Sequence[int], what: str) -> 
         if not is_pandas(part) and not is_polars(part) and part.dtype.kind != "f":
             return np.zeros(part.shape, dtype=bool)
         return np.asarray(np.isnan(as_floats(part, what, finite=False)))
-    return np.column_stack([read_column(part, j, what).empty for j in range(part.shape[1])])
+    return np.column_stack([read_column(part, j, what, "words").empty for j in range(part.shape[1])])
 
 
 def word(value: Any) -> str:
@@ -173,7 +205,7 @@ def is_empty(value: Any) -> bool:
     )
 
 
-def _of_array(values: AnyArray) -> Column:
+def _of_array(values: AnyArray, form: str = "") -> Column:
     kind = values.dtype.kind
     if kind == "c":
         raise UnreadableError(COMPLEX)
@@ -186,14 +218,16 @@ def _of_array(values: AnyArray) -> Column:
     if kind == "m":
         gone = np.isnat(values)
         return Column(values.astype("timedelta64[us]").astype(np.int64) / 1e6, gone, "number")
-    return of_objects(values.astype(object))
+    return of_objects(values.astype(object), form)
 
 
-def _of_pandas(series: Any) -> Column:
+def _of_pandas(series: Any, form: str) -> Column:
     types = sys.modules["pandas"].api.types
     dtype, gone = series.dtype, np.asarray(series.isna(), dtype=bool)
     if hasattr(dtype, "categories"):  # its own declaration, whatever its values
-        found = of_objects(series.to_numpy(dtype=object))
+        found = of_objects(series.to_numpy(dtype=object), form or "words")
+        if form in ("number", "date"):
+            return found
         return Column(
             found.values, found.empty, "words", tuple(map(word, dtype.categories)), bool(dtype.ordered)
         )
@@ -215,10 +249,10 @@ def _of_pandas(series: Any) -> Column:
         return _of_array(series.to_numpy(dtype="timedelta64[us]"))
     if type(dtype).__name__ == "PeriodDtype":
         return _of_array(series.dt.to_timestamp().to_numpy())
-    return of_objects(series.to_numpy(dtype=object))
+    return of_objects(series.to_numpy(dtype=object), form)
 
 
-def _of_polars(series: Any) -> Column:
+def _of_polars(series: Any, form: str) -> Column:
     pl = sys.modules["polars"]
     dtype, gone = series.dtype, series.is_null().to_numpy()
     if dtype == pl.Boolean:
@@ -235,8 +269,9 @@ def _of_polars(series: Any) -> Column:
         return Column(series.dt.total_microseconds().fill_null(0).to_numpy() / 1e6, gone, "number")
     if dtype == pl.Time:
         return Column(series.to_physical().fill_null(0).to_numpy() / 1e9, gone, "number")
-    found = of_objects(_objects(series.to_list()))
-    if dtype in (pl.Enum, pl.Categorical):
+    declared = dtype in (pl.Enum, pl.Categorical)
+    found = of_objects(_objects(series.to_list()), form or ("words" if declared else ""))
+    if declared and form not in ("number", "date"):
         levels = tuple(dtype.categories) if dtype == pl.Enum else ()
         return Column(found.values, found.empty, "words", levels, dtype == pl.Enum)
     return found
@@ -249,8 +284,8 @@ def _objects(values: Sequence[Any]) -> AnyArray:
     return found
 
 
-def of_objects(values: AnyArray) -> Column:
-    """Return a column of any objects by what its cells are."""
+def of_objects(values: AnyArray, form: str = "") -> Column:
+    """Return a column of any objects by what its cells are, and by the form asked for."""
     empty = np.fromiter((is_empty(value) for value in values), dtype=bool, count=values.size)
     kinds = {type(value) for value in values[~empty]}
     if not kinds:
@@ -268,17 +303,30 @@ def of_objects(values: AnyArray) -> Column:
         raise UnreadableError(
             "holds sets in some rows and single values in others; make sets of all of them.", TypeError
         )
-    if kinds <= {bool, np.bool_}:
-        return Column(np.where(empty, False, values).astype(bool), empty, "boolean")
     if any(issubclass(kind, complex | np.complexfloating) for kind in kinds):
         raise UnreadableError(COMPLEX)
-    if all(issubclass(kind, Real | Decimal | np.number) for kind in kinds):
+    held = _form_of_cells(kinds)
+    if form == "words":
+        return Column(values, empty, held)
+    if held == "boolean":
+        return Column(np.where(empty, False, values).astype(bool), empty, "boolean")
+    if held == "number":
         return _of_numbers(values, empty)
-    if all(issubclass(kind, date | np.datetime64) for kind in kinds):
+    if held == "date":
         return Column(_instants(values, empty), empty, "date")
+    if form:
+        return _parsed(values, empty, form)
     if all(issubclass(kind, str) for kind in kinds):
         return _of_text(values, empty)
     return Column(values, empty, "words")
+
+
+def _form_of_cells(kinds: set[type]) -> str:
+    if kinds <= {bool, np.bool_}:
+        return "boolean"
+    if all(issubclass(kind, Real | Decimal | np.number) for kind in kinds):
+        return "number"
+    return "date" if all(issubclass(kind, date | np.datetime64) for kind in kinds) else "words"
 
 
 def _of_numbers(values: AnyArray, empty: AnyArray) -> Column:
@@ -305,6 +353,38 @@ def _of_text(values: AnyArray, empty: AnyArray) -> Column:
     return Column(numbers, empty, "number")
 
 
+def _parsed(values: AnyArray, empty: AnyArray, form: str) -> Column:
+    """Return cells as numbers or dates, each by itself; those which are none count as empty."""
+    read, gone, unread = (_instant if form == "date" else _number), empty.copy(), None
+    found = np.zeros(values.size, dtype="datetime64[us]" if form == "date" else object)
+    for place in np.flatnonzero(~empty):
+        try:
+            found[place] = read(values[place])
+        except (ValueError, TypeError):
+            gone[place] = True
+            unread = unread or (int(place), values[place])
+    return Column(found, gone, form, unread=unread)
+
+
+def _number(value: Any) -> float | int:
+    """Return a finite number, or raise ValueError: "inf" and "nan" are words."""
+    if isinstance(value, int | np.integer):
+        return value  # type: ignore[return-value]
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if not np.isfinite(number := float(value)):
+        raise ValueError(f"{value!r} is no number")
+    return number
+
+
+def reads_as_number(text: str) -> bool:
+    """Tell whether text is a finite number."""
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
 def _instants(values: AnyArray, empty: AnyArray) -> AnyArray:
     found = np.zeros(values.size, dtype="datetime64[us]")
     for place in np.flatnonzero(~empty):
@@ -318,6 +398,8 @@ def _instant(value: Any) -> np.datetime64:
         if not ISO_DATE.fullmatch(value):
             raise ValueError(f"{value!r} is no date")
         value = datetime.fromisoformat(value)
+    if not isinstance(value, date | np.datetime64):
+        raise ValueError(f"{value!r} is no date")
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)
     return np.datetime64(value, "us")

@@ -13,10 +13,15 @@ from sklearn.preprocessing import OneHotEncoder, normalize
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.views.column_values import (
     EXACT,
+    ISO_DATE,
     SAID,
+    Column,
+    held_as_text,
     number_matrix,
     numeric_dtypes,
     read_column,
+    reads_as_number,
+    require_form,
 )
 from kernelweave.views.tables import Table, as_floats, column_called, is_pandas, is_polars, is_sparse
 
@@ -136,6 +141,7 @@ class NumberEncoder(Encoder):
     booleans: tuple[bool, ...] = field(repr=False)
     filled: tuple[int, ...] = field(repr=False)
     plain: bool = False
+    of_text: tuple[bool, ...] = field(default=(), repr=False)
 
     @classmethod
     def learn(cls, table: Table, what: str, booleans: AnyArray, *, plain: bool = False) -> NumberEncoder:
@@ -143,10 +149,11 @@ class NumberEncoder(Encoder):
         V = _finite(number_matrix(table, what, origins), table, what)
         filled = tuple(np.isnan(V).sum(axis=0).tolist())
         standardiser = Standardiser.learn(V, scaled=~booleans, plain=plain)
-        return cls(standardiser, origins, tuple(booleans.tolist()), filled, plain)
+        return cls(standardiser, origins, tuple(booleans.tolist()), filled, plain, held_as_text(table, what))
 
     def transform(self, table: Table, what: str) -> Matrix:
-        return self.standardiser.apply(_finite(number_matrix(table, what, self.origins), table, what))
+        V = number_matrix(table, what, self.origins, self.of_text)
+        return self.standardiser.apply(_finite(V, table, what))
 
     @property
     def words(self) -> str:
@@ -222,47 +229,47 @@ class CategoryEncoder(Encoder):
 
     @classmethod
     def learn(cls, table: Table, what: str) -> CategoryEncoder:
-        words = _word_matrix(table, what)
+        words = np.column_stack([column.words for column in _word_columns(table, what)])
         encoder = OneHotEncoder(handle_unknown="ignore").fit(words)
         encoder.set_params(sparse_output=sum(map(len, encoder.categories_)) > DENSE_VALUES)
         return cls(encoder, tuple(sum(text is None for text in column) for column in words.T))
 
     def transform(self, table: Table, what: str) -> Any:
-        words = _word_matrix(table, what)
+        columns = _word_columns(table, what)
         for j, known in enumerate(self.encoder.categories_):
-            self._require_same_type(table, j, what, words[:, j], known)
-        found = self.encoder.transform(words) / np.sqrt(words.shape[1])
+            _require_words(columns[j], known.tolist(), table, j, what)
+        found = self.encoder.transform(np.column_stack([column.words for column in columns]))
+        found = found / np.sqrt(len(columns))
         return found.tocsr() if is_sparse(found) else found
-
-    def _require_same_type(self, table: Table, j: int, what: str, words: AnyArray, known: AnyArray) -> None:
-        """Refuse a column of numbers or dates none of which is among the words it held at fit."""
-        present = {text for text in words.tolist() if text is not None}
-        if not present or present & set(known.tolist()):
-            return
-        form = read_column(table, j, what).form
-        if form in ("number", "date"):
-            values = ", ".join(repr(text) for text in known.tolist()[:3])
-            raise ValueError(
-                f"{column_called(table, j, what)} held categories ({values}) when the model was fitted and holds "
-                f"{SAID[form]} now ({min(present)!r}); pass it as it was then."
-            )
 
     @property
     def words(self) -> str:
         return "indicators"
 
 
-def _word_matrix(table: Table, what: str) -> AnyArray:
-    found = np.empty(table.shape, dtype=object)
-    for j in range(table.shape[1]):
-        column = read_column(table, j, what)
+def _word_columns(table: Table, what: str) -> list[Column]:
+    found = [read_column(table, j, what, "words") for j in range(table.shape[1])]
+    for j, column in enumerate(found):
         if column.form == "set":
             raise ValueError(
                 f"{column_called(table, j, what)} held categories when the model was fitted and holds sets now; "
                 "pass it as it was then."
             )
-        found[:, j] = column.words
     return found
+
+
+def _require_words(column: Column, known: Sequence[str | None], table: Table, j: int, what: str) -> None:
+    """Refuse a column of numbers or dates where none of the words at fit reads as such."""
+    if column.form not in ("number", "date"):
+        return
+    texts = [text for text in known if text is not None]
+    if any(reads_as_number(text) if column.form == "number" else ISO_DATE.match(text) for text in texts):
+        return
+    place = int(np.flatnonzero(~column.empty)[0])
+    raise ValueError(
+        f"{column_called(table, j, what)} held categories ({', '.join(map(repr, texts[:3]))}) when the model was "
+        f"fitted and holds {SAID[column.form]} now ({column.words[place]!r} in row {place}); pass it as it was then."
+    )
 
 
 @dataclass(frozen=True)
@@ -288,15 +295,10 @@ class OrderedEncoder(Encoder):
 
 def _ranks(table: Table, what: str, levels: Sequence[tuple[str, ...]]) -> Matrix:
     found = np.full(table.shape, np.nan)
-    for j, known in enumerate(levels):
+    for j, (known, column) in enumerate(zip(levels, _word_columns(table, what), strict=True)):
+        _require_words(column, known, table, j, what)
         rank = {level: float(place) for place, level in enumerate(known)}
-        words = read_column(table, j, what).words
-        found[:, j] = [rank.get(text, np.nan) for text in words]
-        if np.isnan(found[:, j]).all() and (given := [text for text in words if text is not None]):
-            raise ValueError(
-                f"{column_called(table, j, what)} holds {given[0]!r} and no value of its order "
-                f"({', '.join(map(repr, known[:5]))}); pass it as it was when the model was fitted."
-            )
+        found[:, j] = [rank.get(text, np.nan) for text in column.words]
     return found
 
 
@@ -307,6 +309,7 @@ class DateEncoder(Encoder):
     standardiser: Standardiser
     cycles: tuple[tuple[int, float], ...] = field(repr=False)
     filled: tuple[int, ...] = field(repr=False)
+    of_text: tuple[bool, ...] = field(default=(), repr=False)
 
     @classmethod
     def learn(cls, table: Table, what: str) -> DateEncoder:
@@ -317,10 +320,11 @@ class DateEncoder(Encoder):
             for period in (YEAR, 7 * DAY, DAY)
             if np.unique(_phase(V[~np.isnan(V[:, j]), j], period)).size > 1
         ]
-        return cls(Standardiser.learn(V), tuple(cycles), tuple(np.isnan(V).sum(axis=0).tolist()))
+        filled = tuple(np.isnan(V).sum(axis=0).tolist())
+        return cls(Standardiser.learn(V), tuple(cycles), filled, held_as_text(table, what))
 
     def transform(self, table: Table, what: str) -> Matrix:
-        V = _seconds(table, what)
+        V = _seconds(table, what, self.of_text)
         angles = [2 * np.pi * _phase(V[:, j], period) for j, period in self.cycles]
         waves = [np.nan_to_num(wave(angle)) for angle in angles for wave in (np.sin, np.cos)]
         return np.column_stack([self.standardiser.apply(V), *waves])
@@ -330,17 +334,12 @@ class DateEncoder(Encoder):
         return "elapsed time, season, weekday"
 
 
-def _seconds(table: Table, what: str) -> Matrix:
-    """Return instants in seconds, NaN where they are empty."""
+def _seconds(table: Table, what: str, of_text: Sequence[bool] = ()) -> Matrix:
+    """Return instants in seconds, NaN where they are empty, or hold other words in a column that was text at fit."""
     found = np.empty(table.shape)
     for j in range(table.shape[1]):
-        column = read_column(table, j, what)
-        if column.form not in ("date", "empty"):
-            value = column.values[int(np.flatnonzero(~column.empty)[0])]
-            raise ValueError(
-                f"{column_called(table, j, what)} held dates when the model was fitted and holds "
-                f"{SAID[column.form]} now ({value!r}); pass dates, or text such as '2024-05-31'."
-            )
+        column = read_column(table, j, what, "date")
+        require_form(column, ("date",), "dates", bool(of_text and of_text[j]), table, j, what)
         found[:, j] = column.numbers() / 1e6
     return found
 

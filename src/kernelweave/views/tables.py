@@ -39,6 +39,7 @@ def as_table(data: Any, what: str) -> Table:
     if is_sparse(data):
         table = data.tocsr()
     elif is_pandas(data) or is_polars(data):
+        require_unique_names(data, what)
         table = data
     elif is_column_of_objects(data):
         table = as_column(data)
@@ -60,6 +61,15 @@ def as_table(data: Any, what: str) -> Table:
             f"Found array with 0 feature(s) (shape=({n}, {d})) for {what} while a minimum of 1 is required."
         )
     return table
+
+
+def require_unique_names(data: Any, what: str) -> None:
+    """Raise ValueError where columns of a pandas frame share their name: new rows could not tell them apart."""
+    columns = getattr(data, "columns", None)
+    if getattr(columns, "is_unique", True):
+        return
+    names = ", ".join(dict.fromkeys(repr(name) for name in columns[columns.duplicated()]))  # type: ignore[index, union-attr]
+    raise ValueError(f"{what} has several columns named {names}; give every column a name of its own.")
 
 
 def is_column_of_objects(data: Any) -> bool:

@@ -24,6 +24,7 @@ class TextEncoder(Encoder):
 
     vectorisers: tuple[Any, ...] = field(repr=False)
     filled: tuple[int, ...] = field(repr=False)
+    mixed: bool = field(default=False, repr=False)
 
     @classmethod
     def learn(cls, table: Table, what: str) -> TextEncoder:
@@ -37,10 +38,11 @@ class TextEncoder(Encoder):
                 found.append(vectoriser.fit(texts))
             except ValueError:  # no words in it, only signs
                 continue
-        return cls(tuple(found), (int(empty.sum()),))
+        cells = read_column(table, 0, what, "words").values[~empty]
+        return cls(tuple(found), (int(empty.sum()),), not all(isinstance(cell, str) for cell in cells))
 
     def transform(self, table: Table, what: str) -> Any:
-        texts, _ = _texts(table, what)
+        texts, _ = _texts(table, what, mixed=self.mixed)
         return normalize(sparse.hstack([one.transform(texts) for one in self.vectorisers], format="csr"))
 
     @property
@@ -48,9 +50,10 @@ class TextEncoder(Encoder):
         return "tf-idf of words and characters"
 
 
-def _texts(table: Table, what: str) -> tuple[list[str], AnyArray]:
-    column = read_column(table, 0, what)
-    if column.form in ("number", "boolean", "set"):
+def _texts(table: Table, what: str, *, mixed: bool = False) -> tuple[list[str], AnyArray]:
+    """Return the texts of a column, and which are empty; ``mixed`` says that it held more than text at fit."""
+    column = read_column(table, 0, what, "words")
+    if column.form == "set" or (column.form in ("number", "boolean") and not mixed):
         raise ValueError(
             f"{column_called(table, 0, what)} held text when the model was fitted and holds {SAID[column.form]} "
             "now; pass it as it was then."
