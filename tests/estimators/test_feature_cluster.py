@@ -33,7 +33,7 @@ def two_workers(*, processes):
             processes=processes,
             protocol="tcp",
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
         distributed.Client(cluster),
     ):

@@ -142,7 +142,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_model(some_digits):
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
