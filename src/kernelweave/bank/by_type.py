@@ -15,7 +15,7 @@ from kernelweave.kernels import Gaussian, Kernel, Laplacian, Linear, Scaling, Un
 from kernelweave.views.column_types import ColumnType, are_counts, column_types
 from kernelweave.views.encode import GROUPS, encoder_of, side_by_side
 from kernelweave.views.encoders import Encoder, NumberEncoder
-from kernelweave.views.tables import Part, is_sparse, take_columns
+from kernelweave.views.tables import TablePart, is_sparse, take_columns
 
 # Types whose columns are a block each.
 ALONE = ("text", "set")
@@ -206,7 +206,7 @@ class _Groups:
             name,
             take_columns(self.table, np.array(members)),
             [self.types[k] for k in members],
-            Part(self.what, members),
+            TablePart(self.what, members),
         )
         if not isinstance(encoder, NumberEncoder) or encoder.standardiser.size:
             self.parts.append((name, members, encoder))

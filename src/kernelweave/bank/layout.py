@@ -14,8 +14,8 @@ from kernelweave.views.column_values import empty_cells, number_matrix, numeric_
 from kernelweave.views.encode import encode_together
 from kernelweave.views.encoders import Encoder
 from kernelweave.views.tables import (
-    Part,
     Table,
+    TablePart,
     as_cells,
     as_floats,
     as_table,
@@ -204,7 +204,7 @@ class Layout:
         )
         if empty is not None and (absent := empty.all(axis=1)).any():
             table = take_rows(table, np.flatnonzero(~absent))
-        return table, Part(self._called(raw.view), raw.positions)
+        return table, TablePart(self._called(raw.view), raw.positions)
 
     def _called(self, view: str | None) -> str:
         return "X" if view is None else f"view {view!r}"
@@ -308,9 +308,9 @@ class Columns:
         table, what = source(X, self.view)
         part = take_columns(table, self._find(self.positions, table, what))
         if self.encoder is not None:
-            return self.encoder.once(part, Part(what, self.positions), {} if known is None else known)
-        values = number_matrix(part, Part(what, self.positions))
-        require_finite(values, part, Part(what, self.positions), gaps=gaps)
+            return self.encoder.once(part, TablePart(what, self.positions), {} if known is None else known)
+        values = number_matrix(part, TablePart(what, self.positions))
+        require_finite(values, part, TablePart(what, self.positions), gaps=gaps)
         return values if is_sparse(values) else np.ascontiguousarray(values)
 
     def absent(self, X: Any) -> AnyArray:

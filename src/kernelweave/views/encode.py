@@ -18,7 +18,7 @@ from kernelweave.views.encoders import (
     NumberEncoder,
     OrderedEncoder,
 )
-from kernelweave.views.tables import Part, Table, stack, take_columns
+from kernelweave.views.tables import Table, TablePart, stack, take_columns
 from kernelweave.views.text_encoders import SetEncoder, TextEncoder
 
 
@@ -36,7 +36,7 @@ class SideBySide(Encoder):
     def once(self, table: Table, what: str, known: dict[int, Any]) -> Any:
         found = []
         for (columns, encoder), factor in zip(self.parts, self.factors, strict=True):
-            part = Part(what, columns.tolist())
+            part = TablePart(what, columns.tolist())
             block = encoder.once(take_columns(table, columns), part, known)
             found.append(block if factor == 1.0 else block * factor)
         return stack(found)

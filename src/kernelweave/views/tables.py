@@ -254,12 +254,12 @@ def require_finite(values: Any, table: Table, what: str, *, gaps: bool = False) 
     )
 
 
-class Part(str):
+class TablePart(str):
     """How to call a table some columns of which were taken: what the whole is called, and where they stand in it."""
 
     positions: Sequence[int]
 
-    def __new__(cls, what: str, positions: Sequence[int]) -> Part:
+    def __new__(cls, what: str, positions: Sequence[int]) -> TablePart:
         made = super().__new__(cls, what)
         before = getattr(what, "positions", None)
         made.positions = positions if before is None else [before[int(k)] for k in positions]
@@ -271,7 +271,7 @@ def column_called(table: Table, position: int, what: str) -> str:
     names = column_names(table)
     if names is not None:
         return f"Column {names[position]!r} of {what}"
-    return f"Column {what.positions[position] if isinstance(what, Part) else position} of {what}"
+    return f"Column {what.positions[position] if isinstance(what, TablePart) else position} of {what}"
 
 
 def resolve_columns(selection: Any, table: Table, what: str = "X") -> Indices:
