@@ -194,6 +194,26 @@ def test_bounds_hold_far_from_the_optimum_where_slopes_do_not_sum_to_zero(rng, l
         assert certificate.lower <= optimum * (1.0 + 1e-7) <= certificate.upper * (1.0 + 2e-7)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_kernels_out_of_use_have_the_energies_of_all_samples(rng, share):
+    X, score, y = samples(60)
+    maps = fitted(Hinge(), X, score, y, bank=FEW, features=Landmarks(15)).features_
+    targets = np.where(score > np.median(score), 1.0, -1.0)
+    # With a large intercept only one class has slopes: the others' rows may be left out, and no more.
+    bias = np.array([0.0 if share == 1.0 else 50.0])
+    problem = FeatureProblem(
+        TableBlocks(X, targets[:, None], np.ones(60)), maps, Hinge(), Simplex(), "float64"
+    )
+    point = FeaturePoint(np.array([0]), np.ones(1), (0.01 * rng.normal(size=(maps.sizes[0], 1)),), bias)
+    sums = problem.pass_over(point, None, np.ones(1), 0.1, which=range(3))
+    raw = maps.raw(X, range(3))
+    f = raw[0] @ maps.transforms[0] @ point.w[0][:, 0] + bias
+    v = np.clip((1.0 - targets * f) / 0.1, 0.0, 1.0) * targets  # slopes of the hinge with its kink smoothed
+    for R, product in zip(raw, sums.products, strict=True):
+        np.testing.assert_allclose(product[:, 0, 0], R.T @ np.maximum(v, 0.0), atol=1e-9)
+        np.testing.assert_allclose(product[:, 1, 0], R.T @ np.minimum(v, 0.0), atol=1e-9)
+
+
 def test_random_fourier_features_are_certified_too():
     data = samples()
     model = fitted(Hinge(), *data, bank=FEW, features=RandomFourier(30))
