@@ -54,6 +54,20 @@ def test_numbers_are_the_kernels_of_z_scores():
     np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
+def test_a_bank_of_any_kernels_has_every_column_by_its_type_where_it_says_so(rng):
+    X = rng.normal(size=(20, 3)) * [1, 10, 100]
+    plain, typed = KernelBank.per_view(Gaussian()), KernelBank.per_view(Gaussian(), transform="by_type")
+    np.testing.assert_allclose(
+        next(typed.fit(X).grams()), next(plain.fit(StandardScaler().fit_transform(X)).grams())
+    )
+    fitted = typed.fit(TABLE)
+    assert fitted.names == ("x·gaussian(scale=1)",)
+    told = {row.column: row.encoding for row in fitted.columns}
+    assert told == {row.column: row.encoding for row in KernelBank.by_type().fit(TABLE).columns}
+    words = sparse.random(20, 5, 0.3, format="csr", random_state=0)
+    np.testing.assert_allclose(next(typed.fit(words).grams()), next(plain.fit(words).grams()))
+
+
 def test_plain_numbers_keep_the_kernels_of_the_raw_columns_by_default(rng):
     X = rng.normal(size=(20, 4)) * [1, 10, 100, 1]
     gone = np.vstack([X, np.full(4, np.nan)])

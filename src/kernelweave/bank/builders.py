@@ -31,7 +31,8 @@ class KernelBank(Bank):
         own.
     scaling : scaling of the Gram matrices of entries that have none of their own, or a tuple of them.
     transform : transformer of scikit-learn for the columns of every entry that has none of its
-        own, or a dict of view to transformer; fitted to the training samples. None leaves the columns as they are.
+        own, or a dict of view to transformer; fitted to the training samples. "by_type" encodes every column by its
+        type, numbers as z-scores; None leaves numbers as they are.
 
     Notes
     -----

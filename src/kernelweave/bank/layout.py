@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 # The name of a table's columns taken together, as x0, x1, ... are those of nameless single ones.
 WHOLE = "x"
+# In place of a transformer: every column encoded by its type, numbers as z-scores.
+BY_TYPE = "by_type"
 
 
 class Layout:
@@ -165,7 +167,10 @@ class Layout:
         scope = self.scope(whole or raw)
         if scope is None and whole is not None:
             scope = whole.positions
-        return raw.encoded(Transformed.learn(transformer, table, what), column_types(table, what), scope)
+        types = column_types(table, what)
+        if isinstance(transformer, str) and transformer == BY_TYPE:
+            return raw if is_sparse(table) else raw.encoded(encode_together(table, types, what), types, scope)
+        return raw.encoded(Transformed.learn(transformer, table, what), types, scope)
 
     def is_plain(self, raw: Columns) -> bool:
         """Tell whether columns hold numbers which no sample lacks in part."""

@@ -72,7 +72,7 @@ class PerViewBank(Bank):
     views : dict of name to columns for a table; None takes the views of a ``Views``, or all columns as one.
     scaling : scaling of every Gram matrix, or a tuple of them; None leaves them as they are.
     transform : transformer of scikit-learn for every view, or a dict of view to transformer; fitted to the training
-        samples. None leaves the columns as they are.
+        samples. "by_type" encodes every column by its type, numbers as z-scores; None leaves numbers as they are.
 
     Notes
     -----
@@ -112,7 +112,7 @@ class DistancesBank(Bank):
     views : dict of name to columns for a table; None takes the views of a ``Views``, or all columns as one.
     scaling : scaling of every Gram matrix, or a tuple of them; all four kernels have k(x, x) = 1 without one.
     transform : transformer of scikit-learn for every view, or a dict of view to transformer; fitted to the training
-        samples. None leaves the columns as they are.
+        samples. "by_type" encodes every column by its type, numbers as z-scores; None leaves numbers as they are.
 
     Notes
     -----

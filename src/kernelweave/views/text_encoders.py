@@ -115,7 +115,7 @@ class Transformed(Encoder):
     def learn(cls, transformer: Any, table: Table, what: str) -> Transformed:
         if not hasattr(transformer, "fit") or not hasattr(transformer, "transform"):
             raise TypeError(
-                f"transform= takes a transformer of scikit-learn, or a dict of view to transformer; got "
+                f"transform= takes a transformer of scikit-learn, 'by_type', or a dict of view to these; got "
                 f"{transformer!r}."
             )
         gone = empty_cells(table, np.arange(table.shape[1]), what)
