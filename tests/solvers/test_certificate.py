@@ -361,10 +361,12 @@ def test_bounds_of_several_kernels_hold_where_all_were_rounded_the_same_way(geom
     certificate = certify(problem, result, never, 1e-3).certificate
     assert certificate.lower <= exact.upper
     assert exact.lower <= certificate.upper
+    # What was stored promises too little or too much: how far a sum in float32 hides it depends on its order.
+    stored = sharp.solve(DenseGrams(grids), y, learner, geometry).certificate
     if way == "up":
-        assert result.certificate.upper < exact.lower
+        assert stored.upper < exact.lower
     else:
-        assert result.proof.value(geometry) > exact.upper
+        assert stored.lower > exact.upper
 
 
 @pytest.mark.parametrize("loose", [True, False])
