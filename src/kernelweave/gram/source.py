@@ -102,19 +102,24 @@ class KernelSource:
         self, rows: Span, columns: Span, which: Sequence[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
         """Yield (m, K_m[rows, columns]) for its kernels, or for those at these positions; float64."""
-        own = [a for a, m in enumerate(self.kernels) if which is None or int(m) in which]
         left, right = self._local(rows), self._local(columns)
         if self.samples is None:
-            for a, K in self.group.values(self.rows[left], self.rows[right], own):
+            for a, K in self.raw_values(self.rows[left], self.rows[right], which):
                 form = self.forms[a]
                 yield int(self.kernels[a]), form.at(left).values(K, form.at(right))
             return
         inside = np.flatnonzero(left >= 0), np.flatnonzero(right >= 0)
         i, j = left[inside[0]], right[inside[1]]
-        for a, K in self.group.values(self.rows[i], self.rows[j], own):
+        for a, K in self.raw_values(self.rows[i], self.rows[j], which):
             full = np.zeros((left.size, right.size))
             full[np.ix_(*inside)] = self.forms[a].at(i).values(K, self.forms[a].at(j))
             yield int(self.kernels[a]), full
+
+    def raw_values(self, left: Any, right: Any, which: Sequence[int] | None) -> Iterator[tuple[int, Matrix]]:
+        """Yield (a, unscaled values of its kernel a), of all or of those at some positions in the stack."""
+        own = [a for a, m in enumerate(self.kernels) if which is None or int(m) in which]
+        if own:
+            yield from zip(own, self.group.only(own).values(left, right), strict=True)
 
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
         """Yield (m, diagonal of K_m) for each of its kernels."""
@@ -155,10 +160,10 @@ class KernelSource:
             return np.zeros(self.kernels.size)
         rows, out = self.rows[right], np.empty(self.kernels.size)
         if self._even:
-            out[self._even] = self._factors * self.group.energies(rows, coef, self._even, n_threads)
+            out[self._even] = self._factors * self.group.only(self._even).energies(rows, coef, n_threads)
         for a in self._uneven:
             weighted = self.forms[a].factors[right, None] * coef
-            out[a] = self.group.energies(rows, weighted, [a], n_threads)[0]
+            out[a] = self.group.only([a]).energies(rows, weighted, n_threads)[0]
         for a in self._shifted:
             for u, w in self.forms[a].shifts:
                 out[a] -= float((u[right] @ coef) @ (w[right] @ coef))
@@ -188,7 +193,7 @@ class KernelSource:
         rows, out = self.rows[right], np.empty((len(forms), left.shape[0], coef.shape[-1]))
         together = self._even if coef.ndim == 2 else []
         if together:
-            raw = self.group.products(left, rows, coef, together, n_threads)
+            raw = self.group.only(together).products(left, rows, coef, n_threads)
             for a, product, factor in zip(together, raw, self._factors, strict=True):
                 # New samples may have factors of their own where all training samples have the same.
                 out[a] = (
@@ -198,7 +203,7 @@ class KernelSource:
             V = coef if coef.ndim == 2 else coef[a]
             if a not in together:
                 weighted = self.forms[a].factors[right, None] * V
-                out[a] = self.group.products(left, rows, weighted, [a], n_threads)[0]
+                out[a] = self.group.only([a]).products(left, rows, weighted, n_threads)[0]
                 out[a] *= forms[a].factors[:, None]
             for (u, w), (u_right, w_right) in zip(forms[a].shifts, self.forms[a].shifts, strict=True):
                 out[a] -= np.outer(u, w_right[right] @ V) + np.outer(w, u_right[right] @ V)
@@ -218,8 +223,7 @@ class KernelSource:
         self, new: NewRows, columns: Span, which: Sequence[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
         """Yield (m, K_m between new samples and some training samples) for its kernels, or some of them."""
-        own = [a for a, m in enumerate(self.kernels) if which is None or int(m) in which]
-        for a, K in self.group.values(new.rows, self.rows[columns], own):
+        for a, K in self.raw_values(new.rows, self.rows[columns], which):
             yield int(self.kernels[a]), new.forms[a].values(K, self.forms[a].at(columns))
 
     def cross_products(

@@ -14,6 +14,7 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.kernels.base import Kernel, Reads, Rows, require_positive
 from kernelweave.kernels.composite import Composite, CompositeGroup, Joined
 from kernelweave.kernels.distances import is_sparse
+from kernelweave.kernels.fitted_scaling import inverse_lengths
 from kernelweave.kernels.groups import KernelGroup
 from kernelweave.kernels.pairs import Pairs
 
@@ -323,8 +324,8 @@ class Normalized(Composite):
 
     def matrix(self, pairs: Pairs) -> Matrix:
         pairs = self.pairs_of(self.kernel, pairs)
-        lengths = inverse_roots(self.kernel.diagonal_of(pairs.X))
-        others = lengths if pairs.Z is None else inverse_roots(self.kernel.diagonal_of(pairs.Z))
+        lengths = inverse_lengths(self.kernel.diagonal_of(pairs.X))
+        others = lengths if pairs.Z is None else inverse_lengths(self.kernel.diagonal_of(pairs.Z))
         return np.asarray(self.kernel.matrix(pairs) * (lengths[:, None] * others))
 
     def diagonal_of(self, X: Rows) -> Vector:
@@ -339,41 +340,23 @@ class NormalizedGroup(CompositeGroup):
 
     def _read(self, X: Rows, readers: Sequence[Any]) -> Joined:
         rows = super()._read(X, readers).parts[0]
-        return Joined((rows, inverse_roots(self.groups[0].diagonals(rows)[0])))
+        return Joined((rows, inverse_lengths(self.groups[0].diagonals(rows)[0])))
 
-    def values(
-        self, left: Joined, right: Joined, which: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        for a, K in self.groups[0].values(left.parts[0], right.parts[0], which):
-            yield a, K * (left.parts[1][:, None] * right.parts[1])
+    def values(self, left: Joined, right: Joined) -> Iterator[Matrix]:
+        for K in self.groups[0].values(left.parts[0], right.parts[0]):
+            yield K * (left.parts[1][:, None] * right.parts[1])
 
     def diagonals(self, samples: Joined) -> Matrix:
         return np.asarray(samples.parts[1] > 0.0, dtype=np.float64)[None]
 
-    def products(
-        self,
-        left: Joined,
-        right: Joined,
-        coef: Matrix,
-        which: Sequence[int] | None = None,
-        n_threads: int = 1,
-    ) -> AnyArray:
+    def products(self, left: Joined, right: Joined, coef: Matrix, n_threads: int = 1) -> AnyArray:
         (x, own), (z, others) = left.parts, right.parts
-        products = self.groups[0].products(x, z, others[:, None] * coef, which, n_threads)
+        products = self.groups[0].products(x, z, others[:, None] * coef, n_threads)
         return np.asarray(own[:, None] * products)
 
-    def energies(
-        self, samples: Joined, coef: Matrix, which: Sequence[int] | None = None, n_threads: int = 1
-    ) -> Vector:
+    def energies(self, samples: Joined, coef: Matrix, n_threads: int = 1) -> Vector:
         x, lengths = samples.parts
-        return self.groups[0].energies(x, lengths[:, None] * coef, which, n_threads)
-
-
-def inverse_roots(diagonal: Vector) -> Vector:
-    """Return 1 / sqrt(k(x, x)), and 0 for samples without length."""
-    out = np.zeros(diagonal.shape)
-    np.divide(1.0, np.sqrt(np.maximum(diagonal, 0.0)), out=out, where=diagonal > 0.0)
-    return out
+        return self.groups[0].energies(x, lengths[:, None] * coef, n_threads)
 
 
 def _factor(kernel: Kernel) -> str:

@@ -143,42 +143,24 @@ class CompositeGroup(KernelGroup):
         parts = zip(self.kernel.parts, readers, strict=True)
         return Joined(tuple(read(self.kernel.rows_of(part, X)) for part, read in parts))
 
-    def values(
-        self, left: Joined, right: Joined, which: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        if which is None or len(which):
-            yield (
-                0,
-                self.kernel.combined(
-                    [next(iter(group.values(x, z)))[1] for group, x, z in self._each(left, right)]
-                ),
-            )
+    def values(self, left: Joined, right: Joined) -> Iterator[Matrix]:
+        yield self.kernel.combined([next(g.values(x, z)) for g, x, z in self._each(left, right)])
 
     def diagonals(self, samples: Joined) -> Matrix:
-        return self.kernel.combined([group.diagonals(x)[0] for group, x, _ in self._each(samples, samples)])[
-            None
-        ]
+        own = [group.diagonals(x)[0] for group, x, _ in self._each(samples, samples)]
+        return self.kernel.combined(own)[None]
 
-    def products(
-        self,
-        left: Joined,
-        right: Joined,
-        coef: Matrix,
-        which: Sequence[int] | None = None,
-        n_threads: int = 1,
-    ) -> AnyArray:
+    def products(self, left: Joined, right: Joined, coef: Matrix, n_threads: int = 1) -> AnyArray:
         weights = self.kernel.weights
-        if weights is None or (which is not None and not len(which)):
-            return super().products(left, right, coef, which, n_threads)
+        if weights is None:
+            return super().products(left, right, coef, n_threads)
         parts = [g.products(x, z, coef, n_threads=n_threads) for g, x, z in self._each(left, right)]
         return np.asarray(np.tensordot(weights, parts, 1))
 
-    def energies(
-        self, samples: Joined, coef: Matrix, which: Sequence[int] | None = None, n_threads: int = 1
-    ) -> Vector:
+    def energies(self, samples: Joined, coef: Matrix, n_threads: int = 1) -> Vector:
         weights = self.kernel.weights
-        if weights is None or (which is not None and not len(which)):
-            return super().energies(samples, coef, which, n_threads)
+        if weights is None:
+            return super().energies(samples, coef, n_threads)
         parts = [g.energies(x, coef, n_threads=n_threads) for g, x, _ in self._each(samples, samples)]
         return np.asarray(np.tensordot(weights, parts, 1))
 
