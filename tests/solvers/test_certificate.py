@@ -147,11 +147,7 @@ class Blurred(DenseGrams):
     def __init__(self, Ks, blur, rng):
         signs = [np.triu(rng.choice([-1.0, 1.0], size=K.shape)) for K in Ks]
         super().__init__([K + blur * (S + np.triu(S, 1).T) for K, S in zip(Ks, signs, strict=True)])
-        self.blur = blur
-
-    @property
-    def errors(self):
-        return np.full(self.n_kernels, self.blur)
+        self.errors = np.full(self.n_kernels, blur)
 
 
 @each_set

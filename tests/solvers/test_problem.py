@@ -162,13 +162,9 @@ def test_the_learner_is_asked_for_a_small_share_of_the_open_gap(problem):
 
 
 def test_where_only_rounding_is_left_it_is_not_fought(problem):
-    class Coarse(DenseGrams):
-        @property
-        def errors(self):
-            return np.full(5, 1e-4)
-
-    coarse = replace(problem, grams=Coarse(problem.grams.matrices))
-    result = Newton(tol=1e-7, max_iter=50).run(coarse)
+    coarse = DenseGrams(problem.grams.matrices)
+    coarse.errors = np.full(5, 1e-4)
+    result = Newton(tol=1e-7, max_iter=50).run(replace(problem, grams=coarse))
     assert result.stopped == "rounding"
     assert result.n_iter <= 12
     assert result.certificate.relative_gap > 1e-7

@@ -45,6 +45,7 @@ class StreamedGrams:
         self.sources = [source.in_dtype(dtype) for source in self.given]
         self.n_kernels, self.n_samples = n_kernels, n_samples
         self.dtype, self.n_threads, self._shifts = np.dtype(dtype), n_threads, shifts
+        self.is_rounded = self.dtype == np.float32
         self.may_combine = may_combine
 
     # -- facts
@@ -72,10 +73,6 @@ class StreamedGrams:
     @property
     def shifts(self) -> Matrix:
         return np.zeros((self.n_kernels, self.n_samples)) if self._shifts is None else self._shifts
-
-    @property
-    def is_rounded(self) -> bool:
-        return self.dtype == np.float32
 
     @property
     def storage(self) -> Storage:
