@@ -54,6 +54,8 @@ class BoxSimplex(Geometry):
 
     """
 
+    fast_model_step = True
+
     theta: float | None = None
     nu: float | None = None
 
@@ -73,11 +75,8 @@ class BoxSimplex(Geometry):
         return even if abs(theta * n_kernels - 1.0) <= FEASIBILITY_SLACK else min(theta, 1.0)
 
     def contains(self, eta: Vector) -> bool:
-        return (
-            is_nonnegative(eta)
-            and has_unit_sum(eta)
-            and bool(eta.max() <= self.cap(len(eta)) + FEASIBILITY_SLACK)
-        )
+        fits = bool(eta.max() <= self.cap(len(eta)) + FEASIBILITY_SLACK)
+        return fits and is_nonnegative(eta) and has_unit_sum(eta)
 
     def maximizer(self, h: Vector) -> Vector:
         return capped_maximizer(h, self.cap(len(h)))
@@ -102,10 +101,6 @@ class BoxSimplex(Geometry):
 
     def linear_bounds(self, n_kernels: int) -> list[tuple[float, float]]:
         return [(0.0, self.cap(n_kernels))] * n_kernels
-
-    @property
-    def fast_model_step(self) -> bool:
-        return True
 
     def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         return capped_simplex_step(eta, h, H, self.cap(len(h)))

@@ -51,9 +51,7 @@ class GroupBox(Geometry):
     groups: Sequence[Hashable] | None = None
     theta: float = 1.0
 
-    @property
-    def tunable(self) -> str:
-        return "theta"
+    tunable = "theta"
 
     def grid(self, n_kernels: int) -> tuple[float, ...]:
         return even_to_one(int(self._index(n_kernels).max()) + 1)

@@ -214,7 +214,7 @@ class OnColumns(Composite):
         return f"{_base(self.kernel)}[{text}]"
 
     @property
-    def reads(self) -> Reads:
+    def reads(self) -> Reads:  # type: ignore[override]
         return "objects" if self.kernel.reads == "objects" else "either"  # other columns may hold anything
 
     @property

@@ -49,6 +49,8 @@ class Kernel(Part, ABC):
     ``diagonal_of``; a kernel with an open number also writes ``resolve_from``.
     """
 
+    # What its rows hold.
+    reads: ClassVar[Reads] = "numbers"
     accepts_sparse: ClassVar[bool] = False
     # The input of a pairwise kernel is a block (rows, training samples), not features of the rows.
     pairwise: ClassVar[bool] = False
@@ -71,11 +73,6 @@ class Kernel(Part, ABC):
     @abstractmethod
     def diagonal_of(self, X: Rows) -> Vector:
         """Return k(x, x) for checked rows."""
-
-    @property
-    def reads(self) -> Reads:
-        """What its rows hold: numbers, objects, or either."""
-        return "numbers"
 
     def check(self) -> None:
         """Raise ValueError when a parameter is out of range."""

@@ -41,7 +41,7 @@ class Composite(Kernel):
     # What it can read is what all of its parts can.
 
     @property
-    def reads(self) -> Reads:
+    def reads(self) -> Reads:  # type: ignore[override]
         found = {part.reads for part in self.parts}
         return "objects" if "objects" in found else "numbers" if "numbers" in found else "either"
 

@@ -31,9 +31,7 @@ class Linear(Kernel):
 
     accepts_sparse: ClassVar[bool] = True
 
-    @property
-    def label(self) -> str:
-        return "linear"
+    label = "linear"
 
     def matrix(self, pairs: Pairs) -> Matrix:
         return pairs.matrix("inner").copy()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,6 +45,7 @@ class Spectrum(CountKernel):
     """
 
     is_inner = True
+    reads: ClassVar[Reads] = "objects"
 
     k: int | tuple[int, int] = 3
 
@@ -52,10 +53,6 @@ class Spectrum(CountKernel):
     def label(self) -> str:
         first, last = self._ends
         return f"spectrum(k={first})" if first == last else f"spectrum(k={first}..{last})"
-
-    @property
-    def reads(self) -> Reads:
-        return "objects"
 
     @property
     def _ends(self) -> tuple[Any, Any]:
@@ -110,16 +107,14 @@ class Subsequence(Kernel):
 
     """
 
+    reads: ClassVar[Reads] = "objects"
+
     length: int = 3
     decay: float = 0.5
 
     @property
     def label(self) -> str:
         return f"subsequence(length={self.length}, decay={self.decay:g})"
-
-    @property
-    def reads(self) -> Reads:
-        return "objects"
 
     def check(self) -> None:
         if not isinstance(self.length, Integral) or isinstance(self.length, bool) or self.length < 1:
