@@ -63,14 +63,8 @@ class MarginDistribution(SupportVectorLearner):
         if not (weight[y > 0] > 0).any() or not (weight[y <= 0] > 0).any():
             raise DegenerateSamplesError("MarginDistribution needs samples of both classes with some weight.")
         ceiling = np.where(weight > 0, 1.0, 0.0)  # no share exceeds the whole
-        return DualProgram(
-            s=np.zeros(y.size),
-            d=np.divide(self._trade(), weight, out=np.zeros(y.size), where=weight > 0),
-            lo=np.where(y > 0, 0.0, -ceiling),
-            hi=np.where(y > 0, ceiling, 0.0),
-            group=(y > 0).astype(np.int64),
-            sums=np.array([-1.0, 1.0]),
-        )
+        d = np.divide(self._trade(), weight, out=np.zeros(y.size), where=weight > 0)
+        return DualProgram.of_classes(y, ceiling, s=np.zeros(y.size), d=d, class_sum=1.0)
 
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         # Primal: Σ w_i max(0, ρ_y − y_i f_i)² / (2c) − ρ₊ − ρ₋, so each class has its own best ρ.
