@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from tests.contracts.target_cases import CASES as TARGET_CASES
-from tests.contracts.target_cases import IDS, for_oracle, samples
+from tests.contracts.target_cases import for_oracle, ids, samples
 from tests.reference.conic import conic_optimum, conic_optimum_shared
 from tests.reference.problems import multiclass_labels, random_problem
 from tests.reference.targets import target_optimum
@@ -103,7 +103,7 @@ def assert_encloses(certificate, optimum, accuracy=1e-7):
     assert optimum <= certificate.upper + accuracy * abs(optimum)
 
 
-@pytest.mark.parametrize(("learner", "loss", "targets"), TARGET_CASES, ids=IDS)
+@pytest.mark.parametrize(("learner", "loss", "targets"), TARGET_CASES, ids=ids(TARGET_CASES))
 @pytest.mark.parametrize(("geometry", "weights"), GEOMETRIES, ids=[repr(p) for p, _ in GEOMETRIES])
 def test_other_learners_are_certified_in_every_geometry_too(learner, loss, targets, geometry, weights):
     Ks, y = samples(0, n=40, M=8)
