@@ -21,7 +21,7 @@ from kernelweave.gram import DenseGrams, PackedGrams, StreamedGrams
 from kernelweave.gram.source import matrix_sources
 from kernelweave.learners import EpsilonInsensitive, Hinge, MarginDistribution, NuHinge, Square, SquaredHinge
 from kernelweave.solvers import Certificate, CuttingPlane, Newton, OuterState, Problem, certify
-from kernelweave.solvers.certificate import DualPoint, LowerBound
+from kernelweave.solvers.certificate import DualPoint, LowerBound, dual_point
 
 NAN, INF = float("nan"), float("inf")
 SETS = [(Simplex(), ("simplex",)), (LpBall(2.0), ("lp", 2.0)), (RidgeSimplex(0.5), ("ridge", 0.5))]
@@ -196,9 +196,11 @@ def test_what_other_coefficients_prove_allows_for_rounding_too():
     state = OuterState(Problem(stack, y, Hinge(), Simplex()), tol=1e-6, max_iter=5)
     poor = state.evaluate(np.eye(3)[1]).inner
     better = Newton(tol=1e-3).run(Problem(DenseGrams(stack.matrices), y, Hinge(), Simplex())).inner
-    h = state.add_dual_coef(better.coef)
-    np.testing.assert_allclose(h, [0.5 * better.coef @ K @ better.coef for K in stack.matrices])
-    proved = np.abs(better.coef).sum() - (h + better.energy_allowance(stack.errors)).max()
+    new = dual_point(state.problem, stack, better.coef)
+    state.add_dual_point(new)
+    h = [0.5 * better.coef @ K @ better.coef for K in stack.matrices]
+    np.testing.assert_allclose(new.h, h + better.energy_allowance(stack.errors))
+    proved = np.abs(better.coef).sum() - new.h.max()
     assert proved > poor.g - (stack.energies(poor.coef)).max()
     assert state.certificate.lower == pytest.approx(proved)
 

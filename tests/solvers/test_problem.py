@@ -123,8 +123,7 @@ def test_only_energies_below_rounding_are_those_of_an_indefinite_kernel(dtype, s
 
 def test_inner_solves_are_counted_and_capped(problem):
     state, seen = state_of(problem, max_iter=2, tol=1e-12), []
-    state._progress = seen.append
-    assert state.n_left == 2
+    state.log.progress = seen.append
     state.evaluate(EVEN)
     assert not state.finished
     state.evaluate(np.eye(5)[0])
@@ -143,7 +142,7 @@ def test_what_a_part_of_the_problem_took_counts(problem):
     state.evaluate(EVEN)
     state.add_history(part)
     assert state.result().n_iter == 1 + part.n_iter
-    assert state.n_left == 99 - part.n_iter
+    assert state.n_solved == 1 + part.n_iter
 
 
 def test_histories_of_two_results_follow_each_other(problem):
