@@ -230,7 +230,7 @@ class FittedBank(FittedKernels):
         for (kernels, x), (_, z) in zip(self._read(X, chosen), self._read(Z, chosen), strict=True):
             left, right = self._scaled(kernels, x), self._scaled(kernels, z)
             source = kernels.source
-            for a, K in source.raw_values(left.rows, right.rows, chosen):
+            for a, K in source.unscaled_values(left.rows, right.rows, chosen):
                 yield int(source.kernels[a]), left.forms[a].values(K, right.forms[a])
 
     def products(

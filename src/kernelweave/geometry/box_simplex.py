@@ -18,7 +18,7 @@ from kernelweave.geometry._qp import capped_simplex_step
 from kernelweave.geometry.base import (
     FEASIBILITY_SLACK,
     Geometry,
-    even_to_one,
+    cap_grid,
     has_unit_sum,
     is_nonnegative,
 )
@@ -64,7 +64,7 @@ class BoxSimplex(Geometry):
         return "theta" if self.nu is None else "nu"
 
     def grid(self, n_kernels: int) -> tuple[float, ...]:
-        caps = even_to_one(n_kernels)
+        caps = cap_grid(n_kernels)
         return caps if self.nu is None else caps[::-1]  # theta = 1/(nu M): both lie between 1/M and 1
 
     def cap(self, n_kernels: int) -> float:

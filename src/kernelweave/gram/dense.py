@@ -10,7 +10,7 @@ from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.packed import PackedGrams, as_columns, as_rows, reference_samples, stored_roots
 from kernelweave.gram.rounding import SINGLE, arithmetic_errors
-from kernelweave.gram.storage import Storage, counted
+from kernelweave.gram.storage import Storage, kernels_in_words
 
 
 class DenseGrams:
@@ -59,7 +59,7 @@ class DenseGrams:
 
     @property
     def storage(self) -> Storage:
-        return Storage(f"{counted(self.n_kernels)} as given", SINGLE if self.is_rounded else 0.0)
+        return Storage(f"{kernels_in_words(self.n_kernels)} as given", SINGLE if self.is_rounded else 0.0)
 
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out

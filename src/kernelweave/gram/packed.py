@@ -11,7 +11,7 @@ from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.rounding import SINGLE, arithmetic_errors, float32_energy_error, float32_matvec_error
 from kernelweave.gram.source import KernelSource
-from kernelweave.gram.storage import Storage, counted
+from kernelweave.gram.storage import Storage, kernels_in_words
 
 
 class PackedGrams:
@@ -85,7 +85,7 @@ class PackedGrams:
 
     @property
     def storage(self) -> Storage:
-        how = f"{counted(self.n_kernels)} packed in {self.packed.dtype}"
+        how = f"{kernels_in_words(self.n_kernels)} packed in {self.packed.dtype}"
         return Storage(how, SINGLE if self.is_rounded else 0.0)
 
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:

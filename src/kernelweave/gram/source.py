@@ -104,18 +104,20 @@ class KernelSource:
         """Yield (m, K_m[rows, columns]) for its kernels, or for those at these positions; float64."""
         left, right = self._local(rows), self._local(columns)
         if self.samples is None:
-            for a, K in self.raw_values(self.rows[left], self.rows[right], which):
+            for a, K in self.unscaled_values(self.rows[left], self.rows[right], which):
                 form = self.forms[a]
                 yield int(self.kernels[a]), form.at(left).values(K, form.at(right))
             return
         inside = np.flatnonzero(left >= 0), np.flatnonzero(right >= 0)
         i, j = left[inside[0]], right[inside[1]]
-        for a, K in self.raw_values(self.rows[i], self.rows[j], which):
+        for a, K in self.unscaled_values(self.rows[i], self.rows[j], which):
             full = np.zeros((left.size, right.size))
             full[np.ix_(*inside)] = self.forms[a].at(i).values(K, self.forms[a].at(j))
             yield int(self.kernels[a]), full
 
-    def raw_values(self, left: Any, right: Any, which: Sequence[int] | None) -> Iterator[tuple[int, Matrix]]:
+    def unscaled_values(
+        self, left: Any, right: Any, which: Sequence[int] | None
+    ) -> Iterator[tuple[int, Matrix]]:
         """Yield (a, unscaled values of its kernel a), of all or of those at some positions in the stack."""
         own = [a for a, m in enumerate(self.kernels) if which is None or int(m) in which]
         if own:
@@ -159,12 +161,14 @@ class KernelSource:
         if right.size == 0:
             return np.zeros(self.kernels.size)
         rows, out = self.rows[right], np.empty(self.kernels.size)
-        if self._even:
-            out[self._even] = self._factors * self.group.only(self._even).energies(rows, coef, n_threads)
-        for a in self._uneven:
+        if self._evenly_scaled:
+            out[self._evenly_scaled] = self._factors * self.group.only(self._evenly_scaled).energies(
+                rows, coef, n_threads
+            )
+        for a in self._unevenly_scaled:
             weighted = self.forms[a].factors[right, None] * coef
             out[a] = self.group.only([a]).energies(rows, weighted, n_threads)[0]
-        for a in self._shifted:
+        for a in self._with_shifts:
             for u, w in self.forms[a].shifts:
                 out[a] -= float((u[right] @ coef) @ (w[right] @ coef))
         return out
@@ -191,7 +195,7 @@ class KernelSource:
         """
         left, forms = (self.rows, self.forms) if new is None else (new.rows, new.forms)
         rows, out = self.rows[right], np.empty((len(forms), left.shape[0], coef.shape[-1]))
-        together = self._even if coef.ndim == 2 else []
+        together = self._evenly_scaled if coef.ndim == 2 else []
         if together:
             raw = self.group.only(together).products(left, rows, coef, n_threads)
             for a, product, factor in zip(together, raw, self._factors, strict=True):
@@ -223,7 +227,7 @@ class KernelSource:
         self, new: NewRows, columns: Span, which: Sequence[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
         """Yield (m, K_m between new samples and some training samples) for its kernels, or some of them."""
-        for a, K in self.raw_values(new.rows, self.rows[columns], which):
+        for a, K in self.unscaled_values(new.rows, self.rows[columns], which):
             yield int(self.kernels[a]), new.forms[a].values(K, self.forms[a].at(columns))
 
     def cross_products(
@@ -263,27 +267,27 @@ class KernelSource:
     # -- which kernels are scaled how
 
     @cached_property
-    def _even(self) -> list[int]:
+    def _evenly_scaled(self) -> list[int]:
         """The kernels that are multiplied by one number."""
         return [a for a, form in enumerate(self.forms) if form.common_factor is not None]
 
     @cached_property
     def _factors(self) -> Vector:
-        """The numbers the kernels of `_even` are multiplied by."""
+        """The numbers the kernels of `_evenly_scaled` are multiplied by."""
         return np.array([form.common_factor for form in self.forms if form.common_factor is not None])
 
     @cached_property
-    def _uneven(self) -> list[int]:
+    def _unevenly_scaled(self) -> list[int]:
         return [a for a, form in enumerate(self.forms) if form.common_factor is None]
 
     @cached_property
-    def _shifted(self) -> list[int]:
+    def _with_shifts(self) -> list[int]:
         return [a for a, form in enumerate(self.forms) if form.shifts]
 
     @property
     def _is_plain(self) -> bool:
         """Whether all samples have the features, and every kernel is multiplied by one number at most."""
-        return self.samples is None and not self._uneven and not self._shifted
+        return self.samples is None and not self._unevenly_scaled and not self._with_shifts
 
     def _present(self, columns: Indices, coef: AnyArray) -> tuple[Indices, AnyArray]:
         """Return the columns that it has, by their places among its samples, with their coefficients."""

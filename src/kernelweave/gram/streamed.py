@@ -11,7 +11,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.rounding import arithmetic_errors
 from kernelweave.gram.source import KernelSource
-from kernelweave.gram.storage import Storage, counted
+from kernelweave.gram.storage import Storage, kernels_in_words
 
 
 class StreamedGrams:
@@ -76,7 +76,7 @@ class StreamedGrams:
 
     @property
     def storage(self) -> Storage:
-        how = f"{counted(self.n_kernels)} streamed in {self.dtype}, never stored"
+        how = f"{kernels_in_words(self.n_kernels)} streamed in {self.dtype}, never stored"
         return Storage(how, self._value_error if self.is_rounded else 0.0)
 
     @cached_property

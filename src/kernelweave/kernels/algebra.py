@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.kernels.base import Kernel, Reads, Rows, require_positive
-from kernelweave.kernels.composite import Composite, CompositeGroup, Joined
+from kernelweave.kernels.composite import Composite, CompositeGroup, JoinedRows
 from kernelweave.kernels.distances import is_sparse
 from kernelweave.kernels.fitted_scaling import inverse_lengths
 from kernelweave.kernels.groups import KernelGroup
@@ -338,23 +338,23 @@ class Normalized(Composite):
 class NormalizedGroup(CompositeGroup):
     """A normalised kernel: beside its rows every sample has 1 / sqrt(k(x, x))."""
 
-    def _read(self, X: Rows, readers: Sequence[Any]) -> Joined:
+    def _read(self, X: Rows, readers: Sequence[Any]) -> JoinedRows:
         rows = super()._read(X, readers).parts[0]
-        return Joined((rows, inverse_lengths(self.groups[0].diagonals(rows)[0])))
+        return JoinedRows((rows, inverse_lengths(self.groups[0].diagonals(rows)[0])))
 
-    def values(self, left: Joined, right: Joined) -> Iterator[Matrix]:
+    def values(self, left: JoinedRows, right: JoinedRows) -> Iterator[Matrix]:
         for K in self.groups[0].values(left.parts[0], right.parts[0]):
             yield K * (left.parts[1][:, None] * right.parts[1])
 
-    def diagonals(self, samples: Joined) -> Matrix:
+    def diagonals(self, samples: JoinedRows) -> Matrix:
         return np.asarray(samples.parts[1] > 0.0, dtype=np.float64)[None]
 
-    def products(self, left: Joined, right: Joined, coef: Matrix, n_threads: int = 1) -> AnyArray:
+    def products(self, left: JoinedRows, right: JoinedRows, coef: Matrix, n_threads: int = 1) -> AnyArray:
         (x, own), (z, others) = left.parts, right.parts
         products = self.groups[0].products(x, z, others[:, None] * coef, n_threads)
         return np.asarray(own[:, None] * products)
 
-    def energies(self, samples: Joined, coef: Matrix, n_threads: int = 1) -> Vector:
+    def energies(self, samples: JoinedRows, coef: Matrix, n_threads: int = 1) -> Vector:
         x, lengths = samples.parts
         return self.groups[0].energies(x, lengths[:, None] * coef, n_threads)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import DegenerateSamplesError
-from kernelweave.learners.bias import filled_margin
+from kernelweave.learners.bias import best_margin
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.support_vector import Loss, SupportVectorLearner
 
@@ -71,7 +71,7 @@ class MarginDistribution(SupportVectorLearner):
         trade, value, means, shares = self._trade(), 0.0, [], []
         for sign in (1.0, -1.0):
             used = (y == sign) & (weight > 0)
-            margin = filled_margin(sign * f[used], weight[used], trade)
+            margin = best_margin(sign * f[used], weight[used], trade)
             value += margin.value
             means.append(float(margin.shares @ f[used]))
             shares.append(margin.shares)
