@@ -123,17 +123,20 @@ class KernelSource:
         if own:
             yield from zip(own, self.group.only(own).values(left, right), strict=True)
 
+    @cached_property
+    def _unscaled_diagonals(self) -> Matrix:
+        return self.group.diagonals(self.rows)
+
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
         """Yield (m, diagonal of K_m) for each of its kernels."""
-        for m, form, diagonal in zip(self.kernels, self.forms, self.group.diagonals(self.rows), strict=True):
+        for m, form, diagonal in zip(self.kernels, self.forms, self._unscaled_diagonals, strict=True):
             full = np.zeros(self.n_samples)
             full[slice(None) if self.samples is None else self.samples] = form.diagonal(diagonal)
             yield int(m), full
 
     def sizes(self) -> Vector:
         """Return the largest of the terms that values are differences of: what rounding is a share of."""
-        diagonals = self.group.diagonals(self.rows)
-        terms = [form.terms(diagonal) for form, diagonal in zip(self.forms, diagonals, strict=True)]
+        terms = (form.terms(d) for form, d in zip(self.forms, self._unscaled_diagonals, strict=True))
         return np.array([own.max(initial=0.0) for own in terms])
 
     # -- products and sums, without a matrix

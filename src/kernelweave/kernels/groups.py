@@ -16,7 +16,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.kernels.base import Formula, Kernel, Rows
+from kernelweave.kernels.base import Kernel, Rows
 from kernelweave.kernels.distances import is_sparse
 from kernelweave.kernels.inner import Linear
 from kernelweave.kernels.pairs import Pairs
@@ -174,12 +174,15 @@ class CompiledGroup(KernelGroup):
 
     def __init__(self, kernels: Sequence[Kernel], centre: Vector) -> None:
         super().__init__(kernels)
+        self.formulas = [formula for kernel in kernels if (formula := kernel.formula()) is not None]
         # Distances do not feel a shift of the columns, but the digits of float32 do.
-        self._centre = centre if self._formulas[0].argument == "sqeuclidean" else np.zeros_like(centre)
+        self._centre = centre if self.formulas[0].argument == "sqeuclidean" else np.zeros_like(centre)
 
-    @property
-    def _formulas(self) -> list[Formula]:
-        return [formula for kernel in self.kernels if (formula := kernel.formula()) is not None]
+    def only(self, which: Sequence[int]) -> CompiledGroup:
+        chosen = copy(self)
+        chosen.kernels = tuple(self.kernels[a] for a in which)
+        chosen.formulas = [self.formulas[a] for a in which]
+        return chosen
 
     def rows(self, X: Rows) -> AnyArray:
         return np.ascontiguousarray(X - self._centre)
@@ -234,12 +237,12 @@ class CompiledGroup(KernelGroup):
         return out
 
     def largest(self, samples: AnyArray) -> float:
-        rates = [formula.gamma for formula in self._formulas]
+        rates = [formula.gamma for formula in self.formulas]
         with np.errstate(over="ignore", invalid="ignore"):
             return max(4.0 * self._longest(samples) ** 2 * max(1.0, *rates), super().largest(samples))
 
     def fits_float32(self, samples: AnyArray) -> bool:
-        rates = [formula.gamma for formula in self._formulas]
+        rates = [formula.gamma for formula in self.formulas]
         return self.largest(samples) < 1e30 and max(rates) < 1e30 and min(rates) > 1e-30
 
     def errors_in_float32(self, samples: AnyArray) -> Vector:
@@ -256,7 +259,7 @@ class CompiledGroup(KernelGroup):
                 size * u * f.degree * (d + 8.0)
                 if f.function == "power"
                 else u * (2.0 * np.sqrt(f.gamma) * length + 0.4 * d + 16.0)
-                for f, size in zip(self._formulas, sizes, strict=True)
+                for f, size in zip(self.formulas, sizes, strict=True)
             ]
         )
 
@@ -267,10 +270,9 @@ class CompiledGroup(KernelGroup):
 
     def _functions(self, which: Sequence[int] | AnyArray) -> tuple[int, AnyArray, AnyArray, Vector, Vector]:
         """Return the kernels asked for as the compiled loops take them."""
-        every = self._formulas
-        some = [every[a] for a in which]
+        some = [self.formulas[a] for a in which]
         return (
-            ARGUMENTS.index(every[0].argument),
+            ARGUMENTS.index(self.formulas[0].argument),
             np.array([SHAPES.index(f.function) for f in some], dtype=np.int64),
             np.array([f.degree for f in some], dtype=np.int64),
             np.array([f.gamma for f in some], dtype=np.float64),

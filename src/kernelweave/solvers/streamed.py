@@ -17,7 +17,7 @@ from kernelweave.solvers.coefficient_steps import coefficient_steps
 from kernelweave.solvers.newton import Newton
 from kernelweave.solvers.problem import Problem, Progress, RecordLog, Result, WarmStart
 from kernelweave.solvers.streamed_state import StreamedState, with_near_kernels
-from kernelweave.solvers.warm_start import NOT_SOLVABLE, representative_rows
+from kernelweave.solvers.warm_start import representative_rows, solve_few
 
 
 @dataclass
@@ -134,14 +134,9 @@ class StreamedDescent(Solver):
         """Solve on a few samples, with all kernels held; where that fails, start from even weights."""
         part = replace(_restricted(problem, rows), grams=problem.grams.sample(rows))
         solver = Newton() if self.coarse_solver is None else self.coarse_solver
-        try:
-            for column in part.y.reshape(rows.size, -1).T:
-                part.learner.check(column, np.ones(rows.size) if part.weight is None else part.weight)
-            found = replace(solver, tol=self.rough_tol).run(part)
-        except NOT_SOLVABLE:
+        found = solve_few(part, replace(solver, tol=self.rough_tol))
+        if found is None:
             return WarmStart(problem.geometry.start(problem.grams.n_kernels), np.zeros(part.y.shape))
-        if found.stopped == "interrupted":
-            raise KeyboardInterrupt
         h = part.grams.energies(found.inner.coef)
         return WarmStart(with_near_kernels(problem.geometry, found.eta, h, self.near), found.inner.coef)
 
