@@ -362,6 +362,9 @@ def test_records_on_the_way_promise_nothing_from_below_and_the_last_is_the_certi
     _, problem = problem_of(Hinge(), Simplex(), 14, 300)
     result, _ = solve(problem)
     assert result.history[-1].certificate == result.certificate
+    lowers = [record.certificate.lower for record in result.history[:-1]]
+    assert np.isneginf(lowers).any()
+    assert max(lowers) <= result.certificate.upper
     uppers = [record.certificate.upper for record in result.history]
     assert uppers == sorted(uppers, reverse=True)
     assert [record.seconds for record in result.history] == sorted(
