@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.kernels.base import Kernel, Reads, Rows, require_positive
+from kernelweave.kernels.base import Kernel, Reads, Rows, require_positive, require_whole
 from kernelweave.kernels.composite import Composite, CompositeGroup, JoinedRows
 from kernelweave.kernels.distances import is_sparse
 from kernelweave.kernels.fitted_scaling import inverse_lengths
@@ -124,8 +124,7 @@ class Power(Composite):
 
     def check(self) -> None:
         super().check()
-        if not isinstance(self.degree, Integral) or isinstance(self.degree, bool) or self.degree < 1:
-            raise ValueError(f"Power cannot use degree={self.degree!r}; it has to be a whole number >= 1.")
+        require_whole(self, "degree", self.degree)
 
     def combined(self, values: Sequence[AnyArray]) -> AnyArray:
         result = np.array(values[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -258,6 +258,14 @@ class ScaledKernel(DistanceKernel):
 
     def gamma_for(self, mean: float) -> float:
         return self.scale / mean
+
+
+def require_whole(kernel: Kernel, name: str, value: int) -> None:
+    """Raise ValueError unless ``value`` is a whole number above zero."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(
+            f"{type(kernel).__name__} cannot use {name}={value!r}; it has to be a whole number >= 1."
+        )
 
 
 def require_positive(kernel: Kernel, name: str, value: float | None, *, optional: bool = False) -> None:

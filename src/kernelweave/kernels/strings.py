@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.kernels.base import Kernel, Reads, Rows
+from kernelweave.kernels.base import Kernel, Reads, Rows, require_whole
 from kernelweave.kernels.counts import CountKernel, Counts, inner_counts
 from kernelweave.kernels.objects import only_column, require
 from kernelweave.kernels.pairs import Pairs
@@ -117,10 +117,7 @@ class Subsequence(Kernel):
         return f"subsequence(length={self.length}, decay={self.decay:g})"
 
     def check(self) -> None:
-        if not isinstance(self.length, Integral) or isinstance(self.length, bool) or self.length < 1:
-            raise ValueError(
-                f"Subsequence cannot use length={self.length!r}; it has to be a whole number >= 1."
-            )
+        require_whole(self, "length", self.length)
         if not isinstance(self.decay, Real) or not 0.0 < self.decay <= 1.0:
             raise ValueError(
                 f"Subsequence cannot use decay={self.decay!r}; it has to be a number above 0 and at most 1."
