@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from tests.reference.conic import conic_optimum
+from tests.reference.conic import assert_encloses, conic_optimum
 from tests.reference.problems import random_problem
 
 from kernelweave.geometry import (
@@ -64,11 +64,6 @@ class Counted(DenseGrams):
 
 def never():
     raise AssertionError("the kernels as given were read again")
-
-
-def assert_encloses(certificate, optimum, accuracy=1e-8):
-    assert certificate.lower <= optimum + accuracy * abs(optimum)
-    assert optimum <= certificate.upper + accuracy * abs(optimum)
 
 
 # -- the relative gap
