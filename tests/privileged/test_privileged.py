@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelweave import SVM2K, KernelBank, SVMPlusClassifier, Views
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian, Linear
-from kernelweave.privileged import svm_2k_problem
+from kernelweave.privileged.svm_2k_problem import TwoViews
 
 BANK = KernelBank([Linear(), Gaussian(width=0.7)])
 
@@ -192,19 +192,21 @@ def test_two_views_mean_two_kernels(data):
 
 def test_svm_2k_warns_why_it_stopped(table, monkeypatch):
     with pytest.warns(ConvergenceWarning, match="max_iter=2 is reached"):
-        SVM2K(BANK, max_iter=2).fit(*table)
-    feasible, calls = svm_2k_problem.SVM2KDual._feasible, []
+        SVM2K(BANK, max_iter=2, tol=1e-8).fit(*table)
+    evaluate, calls = TwoViews.evaluate, []
 
     def interrupted(self, x):
         calls.append(x)
-        if len(calls) == 9:
+        if len(calls) == 3:
             raise KeyboardInterrupt
-        return feasible(self, x)
+        return evaluate(self, x)
 
-    monkeypatch.setattr(svm_2k_problem.SVM2KDual, "_feasible", interrupted)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model = SVM2K(BANK).fit(*table)
-    assert np.isfinite(model.decision_function(table[0])).all()
+    monkeypatch.setattr(TwoViews, "evaluate", interrupted)
+    for method in ("smo", "interior"):
+        calls.clear()
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = SVM2K(BANK, tol=1e-8, method=method).fit(*table)
+        assert np.isfinite(model.decision_function(table[0])).all()
 
 
 def test_svm_2k_shows_its_progress(table, capsys):
