@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelweave import SVM2K, KernelBank, SVMPlusClassifier, Views
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian, Linear
+from kernelweave.privileged import storage, svm_plus
 from kernelweave.privileged.svm_2k_problem import TwoViews
 
 BANK = KernelBank([Linear(), Gaussian(width=0.7)])
@@ -243,3 +244,29 @@ def test_a_privileged_kernel_is_checked_even_where_it_is_not_used(table):
         SVMPlusClassifier(privileged_kernel="bogus").fit(*table)
     with pytest.raises(ValueError, match="privileged must be a kernel matrix"):
         SVMPlusClassifier(privileged_kernel="precomputed").fit(*table, privileged=[])
+
+
+@pytest.mark.parametrize(
+    ("model", "matrices"),
+    [
+        (SVMPlusClassifier(memory_limit=4e9), 2),
+        (SVMPlusClassifier(memory_limit=4e9, method="interior"), 8),
+        (SVM2K(memory_limit=4e9), 2),
+    ],
+    ids=["SVM+", "SVM+ by interior point", "SVM-2K"],
+)
+def test_what_does_not_fit_is_said_before_memory_is_taken(model, matrices, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    y = X[:, 0] > 0
+    params = {"privileged": X} if isinstance(model, SVMPlusClassifier) else {}
+
+    def stored(*args):
+        raise AssertionError("kernels are stored before there is known to be room")
+
+    for module in (svm_plus, storage):
+        monkeypatch.setattr(module, "store", stored)
+    needed = (
+        f"{matrices} matrices of 20000 × 20000 numbers need {3.2 * matrices:.3g} GB, but 4 GB may be used"
+    )
+    with pytest.raises(MemoryError, match=needed):
+        model.fit(X, y, **params)
