@@ -332,6 +332,8 @@ def itml_plus_hard(**params: Any) -> ITMLPlus:
 def itml_plus_thesis(**params: Any) -> ITMLPlus:
     """ITML+ as it was solved [Xu14, Algorithm 6]: multipliers are never given back, ten sweeps at most.
 
+    It runs where the hard form has no solution as well; its duality gap is infinite there.
+
     >>> from kernelweave import presets
     >>> presets.itml_plus_thesis().projections
     'uncorrected'
