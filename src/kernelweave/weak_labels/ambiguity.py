@@ -104,13 +104,17 @@ class Ambiguity(ABC):
         legal = bool(np.isin(candidate, (1, self.unchosen)).all())
         return legal and self._within_bounds(candidate)
 
-    def label_agreement(self, candidate: Candidate, alpha: Vector, K: Matrix) -> float | None:  # noqa: ARG002
-        """Return how well the ambiguous part alone predicts the known labels; None if that has no meaning."""
+    def mirror(self, candidate: Candidate) -> Candidate | None:  # noqa: ARG002
+        """Return the candidate nearest to the opposite one, where known labels can tell the two apart."""
         return None
 
-    def mirror(self, candidate: Candidate) -> Candidate | None:  # noqa: ARG002
-        """Return the candidate nearest to the opposite one, where there is such a thing."""
-        return None
+    def known_share(self, alpha: Vector) -> float:  # noqa: ARG002
+        """Return the share of the coefficients whose samples have a known label."""
+        return 1.0
+
+    def label_agreement(self, candidate: Candidate, alpha: Vector, K: Matrix) -> float:  # noqa: ARG002
+        """Return how well the ambiguous part alone predicts the known labels."""
+        return 0.0
 
     def orient(self, candidate: Candidate, scores: Vector) -> Candidate:  # noqa: ARG002
         """Return, of the candidates with the same kernel, the one that follows the scores."""
@@ -216,15 +220,19 @@ class Labelings(Ambiguity):
         keeps_labels = bool((candidate[labelled] == self.known[labelled]).all())
         return keeps_labels and super().contains(candidate)
 
-    def label_agreement(self, candidate: Candidate, alpha: Vector, K: Matrix) -> float | None:
+    def mirror(self, candidate: Candidate) -> Candidate | None:
+        # In bags only negative labels are known: they cannot tell a labeling from its mirror.
+        both_known = bool((self.known > 0.0).any() and (self.known < 0.0).any())
+        return self.from_scores(-candidate.astype(np.float64)) if both_known else None
+
+    def known_share(self, alpha: Vector) -> float:
+        total = float(alpha.sum())
+        return float(alpha[self.known != 0.0].sum()) / total if total > 0.0 else 1.0
+
+    def label_agreement(self, candidate: Candidate, alpha: Vector, K: Matrix) -> float:
         labelled, unknown = np.flatnonzero(self.known), np.flatnonzero(self.known == 0.0)
-        if labelled.size == 0 or unknown.size == 0:
-            return None
         scores = K[np.ix_(labelled, unknown)] @ (candidate * alpha)[unknown]
         return float(self.known[labelled] @ scores)
-
-    def mirror(self, candidate: Candidate) -> Candidate | None:
-        return self.from_scores(-candidate.astype(np.float64))
 
     def orient(self, candidate: Candidate, scores: Vector) -> Candidate:
         # Without any known label y and -y have the same kernel, but only one of them adds to the classifier.
