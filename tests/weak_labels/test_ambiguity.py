@@ -67,7 +67,9 @@ def test_the_oracle_finds_the_global_optimum_in_most_of_two_hundred_small_cases(
         K, alpha, balanced = small_case(seed)
         Y = np.array(list(balanced.all_candidates()), dtype=float) * alpha
         best = np.einsum("ti,ij,tj->t", Y, K, Y).max()
-        found = max(MultiStart().find(CandidateObjective(K, alpha, balanced), []), key=lambda each: each.value)
+        found = max(
+            MultiStart().find(CandidateObjective(K, alpha, balanced), []), key=lambda each: each.value
+        )
         assert balanced.contains(found.candidate)
         assert found.value <= best * (1 + 1e-9)
         hits += found.value >= best * (1 - 1e-9)

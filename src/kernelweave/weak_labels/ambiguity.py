@@ -302,19 +302,24 @@ class KeyInstances(Ambiguity):
         return bag
 
     def to_points(self, candidate: Candidate, alpha: Vector) -> Vector:
-        return np.asarray(candidate * (self.signs * alpha / self.max_chosen)[self._bag_of_point])
+        return np.asarray(candidate * (self._shares(candidate) * alpha)[self._bag_of_point])
 
     def to_samples(self, candidate: Candidate, values: Vector) -> Vector:
         sums = np.bincount(self._bag_of_point, weights=candidate * values, minlength=self.n_samples)
-        return np.asarray(self.signs * sums / self.max_chosen)
+        return np.asarray(self._shares(candidate) * sums)
 
     def add_kernels(self, K: Matrix, candidates: Sequence[Candidate], weights: Vector, out: Matrix) -> None:
         for t in np.flatnonzero(weights).tolist():
             chosen = np.flatnonzero(candidates[t])
             bag = self._bag_of_point[chosen]
-            entries = (self.signs / self.max_chosen)[bag], (bag, chosen)
+            entries = self._shares(candidates[t])[bag], (bag, chosen)
             A = sparse.csr_array(entries, shape=(self.n_samples, self.n_points))
             out += weights[t] * mixed_kernel(A, K)
+
+    def _shares(self, candidate: Candidate) -> Vector:
+        """Return the sign of every bag, over the number chosen from it."""
+        chosen = np.bincount(self._bag_of_point, weights=candidate, minlength=self.n_samples)
+        return np.asarray(self.signs / chosen)
 
     def linear_maximizer(self, alpha: Vector, values: Vector) -> Candidate:  # noqa: ARG002
         return self.from_scores(values)  # α ≥ 0 scales the values of a bag: their order is the same

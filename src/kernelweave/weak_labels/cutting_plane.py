@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import chain, takewhile
 from typing import Any, TypeAlias
@@ -198,9 +198,26 @@ class InputOutputCuttingPlane:
         ``grams`` are the kernels of the points, ``C`` the price of a margin violation by sample; ``starts``
         are scores of the points: the first candidates follow starts[0], all searches begin at each of them.
         """
+        *_, last = self.rounds(grams, ambiguity, C, starts, report)
+        return last
+
+    def rounds(
+        self,
+        grams: Sequence[Matrix],
+        ambiguity: Ambiguity,
+        C: Vector,
+        starts: Sequence[Vector],
+        report: Callable[[CuttingPlaneRound], None] | None = None,
+        first: Candidate | None = None,
+    ) -> Iterator[CuttingPlaneResult]:
+        """Yield what each round has learnt: the t-th is the answer with ``max_rounds=t``.
+
+        The parameters are those of `solve`; ``first`` is the first candidate, in place of that of starts[0].
+        """
         solver = Newton(tol=self.tol, max_iter=self.max_iter)
         learner, y = UnbiasedSquaredHinge(), np.ones(ambiguity.n_samples)
-        candidates = [(ambiguity.from_scores(starts[0]),) * len(grams)]
+        first = ambiguity.from_scores(starts[0]) if first is None else first
+        candidates = [(first,) * len(grams)]
 
         def key(group: Group) -> bytes:
             return b"|".join(ambiguity.key(each.candidate) for each in group)
@@ -216,35 +233,39 @@ class InputOutputCuttingPlane:
             start = None if eta is None else WarmStart(self._extended(geometry, eta, len(grams)), alpha)
             result = solver.solve(stack, y, learner, geometry, weight=C, start=start)
             eta, alpha = result.eta, result.inner.coef
-            point_coef = stack.point_coef(eta, alpha)
+            learnt = CuttingPlaneResult(
+                tuple(candidates),
+                eta.reshape(len(candidates), len(grams)),
+                alpha,
+                stack.point_coef(eta, alpha),
+                result,
+                tuple(rounds),
+                "interrupted",
+            )
             if result.stopped == "interrupted":
-                stopped = "interrupted"
-                break
+                yield learnt
+                return
             # 2. The most violated candidate of every kernel.
-            scores = point_values(grams, point_coef)
+            scores = point_values(grams, learnt.point_coef)
             try:
                 found = self._search(stack, alpha, [scores, *starts])
             except KeyboardInterrupt:  # the weights learnt so far are worth keeping
-                stopped = "interrupted"
-                break
+                yield learnt
+                return
             least = _least_in_use(stack.energies(alpha), eta, len(grams))
             new, violation = self._first_new(found, least, lambda group: key(group) in known_keys)
             rounds.append(CuttingPlaneRound(len(candidates), result.certificate, violation, result.n_iter))
             if report is not None:
                 report(rounds[-1])
             # 3. Add them, unless there is a reason to stop.
+            stopped = "round cap"
             if new is None:
                 stopped = "no violated candidate" if violation <= self.violation_tol else "repeated candidate"
-                break
-            if len(candidates) >= self.max_rounds:
-                stopped = "round cap"
-                break
+            yield replace(learnt, rounds=tuple(rounds), stopped=stopped)
+            if new is None or len(candidates) >= self.max_rounds:
+                return
             known_keys.add(key(new))
             candidates.append(tuple(ambiguity.orient(each.candidate, scores) for each in new))
-        weights = eta.reshape(len(candidates), len(grams))
-        return CuttingPlaneResult(
-            tuple(candidates), weights, alpha, point_coef, result, tuple(rounds), stopped
-        )
 
     def _geometry(self, n_grams: int, n_rounds: int) -> GroupBox:
         cap = 1.0 if self.theta is None else self.theta / n_rounds
@@ -258,13 +279,13 @@ class InputOutputCuttingPlane:
     def _search(
         self, stack: InputOutputGrams, alpha: Vector, starts: Sequence[Vector]
     ) -> list[list[ScoredCandidate]]:
-        """Return candidates of large value for every kernel; the best one in use is a start as well."""
+        """Return candidates of large value for every kernel; the best one in use gives a start as well."""
         found = []
         for m, K in enumerate(stack.grams):
             objective = CandidateObjective(K, alpha, stack.ambiguity)
-            in_use = stack.candidates_of(m)
-            best = in_use[int(objective.evaluate(in_use)[1].argmax())]
-            found.append(self.oracle.find(objective, [*starts, best.astype(np.float64)]))
+            images, values = objective.evaluate(stack.candidates_of(m))
+            best = np.ascontiguousarray(images[:, values.argmax()])
+            found.append(self.oracle.find(objective, [*starts, best]))
         return found
 
     def _first_new(
