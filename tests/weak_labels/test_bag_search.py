@@ -74,8 +74,8 @@ def test_with_one_round_a_bag_is_the_mean_of_its_instances():
     bags, y = witness_bags(12)
     model = MultiInstanceMKLClassifier(FIXED, centering=False, max_rounds=1, pooling="mean", threshold="zero")
     model.fit(bags, y)
-    positive_points = np.concatenate([np.ones(len(bag)) if label else [1.0] for bag, label in zip(bags, y)])
-    np.testing.assert_array_equal(model.candidates_[0, 0], positive_points)
+    n_points = sum(len(bag) if label else 1 for bag, label in zip(bags, y, strict=True))
+    np.testing.assert_array_equal(model.candidates_[0, 0], np.ones(n_points))
 
 
 def test_every_instance_of_a_negative_bag_may_be_a_sample():

@@ -75,9 +75,12 @@ class Ambiguity(ABC):
 
     def from_scores(self, scores: Vector) -> Candidate:
         """Return the candidate that follows scores of the points most closely: largest Σ_j h_j scores_j."""
-        positive = np.array([np.count_nonzero(scores[group] > 0.0) for group in self.groups])
+        places, owner, first = self._entries
+        positive = np.bincount(owner[scores[places] > 0.0], minlength=first.size)
         counts = np.clip(positive, self.min_chosen, self.max_chosen)
-        return self._with_chosen(highest(scores, self.groups, counts))
+        order = np.lexsort((-scores[places], owner))  # ties go to the first
+        rank = np.arange(places.size) - first[owner]
+        return self._with_chosen(places[order[rank < counts[owner]]])
 
     def neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
         """Yield the candidates that differ by one flip, or by one swap inside a group."""
@@ -123,6 +126,12 @@ class Ambiguity(ABC):
     def key(self, candidate: Candidate) -> bytes:
         """Return the same bytes for candidates with the same kernel."""
         return candidate.tobytes()
+
+    @cached_property
+    def _entries(self) -> tuple[Indices, Indices, Indices]:
+        """The entries of all groups one after the other, the group of each, and where each group begins."""
+        sizes = np.array([group.size for group in self.groups], dtype=np.intp)
+        return np.concatenate(self.groups), np.repeat(np.arange(sizes.size), sizes), np.cumsum(sizes) - sizes
 
     def _with_chosen(self, places: Indices | list[int]) -> Candidate:
         """Return the candidate in which these entries are chosen."""
@@ -323,15 +332,6 @@ class KeyInstances(Ambiguity):
 
     def linear_maximizer(self, alpha: Vector, values: Vector) -> Candidate:  # noqa: ARG002
         return self.from_scores(values)  # α ≥ 0 scales the values of a bag: their order is the same
-
-
-def highest(scores: Vector, groups: Groups, counts: Indices) -> Indices:
-    """Return the places of the ``counts`` highest scores of every group; ties go to the first."""
-    sizes = np.array([group.size for group in groups])
-    places, owner = np.concatenate(groups), np.repeat(np.arange(sizes.size), sizes)
-    order = np.lexsort((-scores[places], owner))
-    rank = np.arange(places.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.asarray(places[order[rank < counts[owner]]])
 
 
 def consecutive_groups(sizes: Indices) -> list[Indices]:

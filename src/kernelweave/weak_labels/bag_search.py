@@ -106,7 +106,8 @@ class MultiInstanceMKLClassifierCV(MultiInstanceMKLClassifier):
                     tick(sum(map(len, paths.values())))
         self._choose(settings, scores, signs, price)
         best = self._model(self.best_params_).fit(X, y, sample_weight)
-        vars(self).update(fitted_attributes(best))
+        for name, value in fitted_attributes(best).items():
+            setattr(self, name, value)
         if self.threshold == "cv":
             self.threshold_ = best_cut(*_in_use(scores[tuple(self.best_params_.values())], signs, price))
             self.intercept_ = best.intercept_ - self.threshold_

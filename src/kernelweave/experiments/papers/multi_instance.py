@@ -108,8 +108,9 @@ EXPERIMENTS = (
         study=MultiInstanceStudy(),
         views=(Means("accuracy", SETS, METHODS, TABLE), Means("auc", SETS, METHODS, {})),
         differences=(
-            "One C per method for all sets, but for the searched ones, which choose C and centring (IOKL-SM also "
-            "rounds and pooling) by 5-fold cross-validation inside the training bags; the thesis states neither C nor the threshold nor a bag's score.",
+            "One C per method for all sets; the thesis states neither C nor the threshold nor a bag's score. The "
+            "searched methods choose C and centring (IOKL-SM also rounds and pooling) by 5-fold "
+            "cross-validation inside the training bags.",
             "Every method's threshold is chosen by 3-fold cross-validation inside the training bags.",
             "The scores of the ten folds are pooled, and the area under the curve is that of the pool.",
             "mi-SVM, MI-SVM and the set kernel have four kernels here, one in print.",
