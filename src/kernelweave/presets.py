@@ -24,6 +24,13 @@ from kernelweave.multiclass import ObscureClassifier, OnlineBatch
 from kernelweave.privileged.svm_2k import SVM2K
 from kernelweave.privileged.svm_plus import SVMPlusClassifier
 from kernelweave.solvers import CuttingPlane
+from kernelweave.weak_labels.bag_baselines import (
+    InstanceLabelMKLClassifier,
+    SetKernelMKLClassifier,
+    WitnessMKLClassifier,
+)
+from kernelweave.weak_labels.clusterer import MKLClusterer
+from kernelweave.weak_labels.multi_instance import MultiInstanceMKLClassifier
 from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier
 
 __all__ = [
@@ -35,6 +42,8 @@ __all__ = [
     "f_heuristic",
     "kta",
     "iokl",
+    "iokl_bags",
+    "iokl_clustering",
     "itml",
     "itml_plus",
     "itml_plus_hard",
@@ -43,11 +52,13 @@ __all__ = [
     "l2_mkl",
     "lp_beta",
     "lp_mkl",
+    "mi_svm",
     "mk_fda",
     "pwmk",
     "localized_mkl",
     "sample_adaptive",
     "obscure",
+    "set_kernel",
     "silp",
     "simple_mkl",
     "sm1_mkl",
@@ -55,6 +66,7 @@ __all__ = [
     "sum_kernel",
     "svm_2k",
     "svm_plus",
+    "witness_mi_svm",
 ]
 
 
@@ -214,6 +226,56 @@ def iokl(bank: Any = None, *, theta: float | None = 1.2, **params: Any) -> SemiS
     True
     """
     return SemiSupervisedMKLClassifier(bank, theta=theta, **params)
+
+
+def iokl_bags(bank: Any = None, *, theta: float | None = 1.2, **params: Any) -> MultiInstanceMKLClassifier:
+    """IOKL for bags [Xu14, Sec. 4.5.3]: key instances, or labels of all instances with ambiguity="output".
+
+    >>> from kernelweave import presets
+    >>> presets.iokl_bags(ambiguity="output").theta
+    1.2
+    """
+    return MultiInstanceMKLClassifier(bank, theta=theta, **params)
+
+
+def iokl_clustering(bank: Any = None, *, theta: float | None = None, **params: Any) -> MKLClusterer:
+    """Maximum-margin clustering by IOKL [Xu14, Ch. 4], where no label is known.
+
+    >>> from kernelweave import presets
+    >>> presets.iokl_clustering(balance=0.5).balance
+    0.5
+    """
+    return MKLClusterer(bank, theta=theta, **params)
+
+
+def mi_svm(bank: Any = None, *, C: float = 1.0, **params: Any) -> InstanceLabelMKLClassifier:
+    """The mi-SVM of [Andrews03], over many kernels: instances of positive bags are relabelled by the SVM.
+
+    >>> from kernelweave import presets
+    >>> presets.mi_svm(C=10.0).C
+    10.0
+    """
+    return InstanceLabelMKLClassifier(bank, C=C, **params)
+
+
+def witness_mi_svm(bank: Any = None, *, C: float = 1.0, **params: Any) -> WitnessMKLClassifier:
+    """The MI-SVM of [Andrews03], over many kernels: a positive bag is its highest instance.
+
+    >>> from kernelweave import presets
+    >>> presets.witness_mi_svm(C=10.0).C
+    10.0
+    """
+    return WitnessMKLClassifier(bank, C=C, **params)
+
+
+def set_kernel(bank: Any = None, *, C: float = 1.0, **params: Any) -> SetKernelMKLClassifier:
+    """The normalised set kernel [Gartner02], over many kernels: a bag is the mean of its instances.
+
+    >>> from kernelweave import presets
+    >>> presets.set_kernel(C=10.0).C
+    10.0
+    """
+    return SetKernelMKLClassifier(bank, C=C, **params)
 
 
 def obscure(bank: Any = None, *, p: float = 1.5, C: float = 1.0, **params: Any) -> ObscureClassifier:

@@ -164,6 +164,11 @@ def test_every_method_can_be_fitted(method):
 def test_every_preset_for_tables_is_a_method():
     others = {
         "iokl",
+        "iokl_bags",
+        "iokl_clustering",
+        "mi_svm",
+        "set_kernel",
+        "witness_mi_svm",
         "svm_2k",
         "svm_plus",
         "itml",

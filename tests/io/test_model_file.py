@@ -69,6 +69,7 @@ CASES = {
     "MKLRegressor": lambda k: (k(TWO).fit(X, X[:, 0]), lambda m: m.predict(X)),
     "MKLRegressorCV": lambda k: (k(TWO, **ORDER).fit(X, X[:, 0]), lambda m: m.predict(X)),
     "MultiInstanceMKLClassifier": of_bags,
+    "MultiInstanceMKLClassifierCV": of_bags,
     "ObscureClassifier": lambda k: classified(k, random_state=0),
     "OneClassMKL": lambda k: (k(TWO).fit(X), lambda m: m.decision_function(X)),
     "PWMKClassifier": lambda k: classified(k, cv=2),
