@@ -163,16 +163,17 @@ def mk_fda(bank: Any = None, *, p: float = 2.0, reg: float = 1e-4, **params: Any
 def sample_adaptive(
     bank: Any = None, *, max_flips: int | None = None, C: float = 100.0, **params: Any
 ) -> SampleAdaptiveMKLClassifier:
-    """SAMKL [Liu14, Algorithm 1]: every sample switches up to ``max_flips`` kernels off.
+    """SAMKL [Liu14, Algorithm 1]: every sample switches up to ``max_flips`` kernels off, knowing its label.
 
-    Kernels are centred and divided by their trace, as in the paper (which does not centre): their entries are
-    of size 1/n, hence the larger C. ``scale_margins=True`` is the paper's tau.
+    For two classes; beyond two, switches tell the class and the fit collapses, with a warning. The defaults of
+    `SampleAdaptiveMKLClassifier` avoid that. Kernels are centred and divided by their trace, as in the paper (which
+    does not centre): their entries are of size 1/n, hence the larger C. ``scale_margins=True`` is the paper's tau.
 
     >>> from kernelweave import presets
     >>> presets.sample_adaptive(max_flips=3).unit_trace
     True
     """
-    given = {"geometry": Simplex(), "unit_trace": True, **params}
+    given = {"geometry": Simplex(), "unit_trace": True, "switching": "fewest", "fallback": False, **params}
     return SampleAdaptiveMKLClassifier(bank, learner=Hinge(C=C), max_flips=max_flips, **given)
 
 

@@ -22,6 +22,9 @@ from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.solvers.problem import OuterState
 
+# That all kernels do no worse is an answer, not a fault.
+pytestmark = pytest.mark.filterwarnings("ignore:The switches were left out")
+
 BANK = KernelBank([Linear(), Gaussian(width=0.7)])
 
 
