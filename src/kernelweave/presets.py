@@ -178,7 +178,7 @@ def sample_adaptive(
 
 
 def localized_mkl(bank: Any = None, *, C: float = 1.0, **params: Any) -> LocalizedMKLClassifier:
-    """LMKL [Gonen08]: kernel weights are a softmax of linear functions of the sample.
+    """LMKL [Gonen08]: kernel weights are a softmax of linear functions of the sample (or of Gaussians, by ``gating``).
 
     >>> from kernelweave import presets
     >>> presets.localized_mkl(C=10.0).learner.C

@@ -55,7 +55,7 @@ MODELS = [
     ObscureClassifier(features=Nystroem(30), random_state=0),
     MKLClassifierCV(learner_values=[1.0, 10.0], geometry_values=[0.1, 1.0], cv=2),
     SampleAdaptiveMKLClassifier(),
-    LocalizedMKLClassifier(n_restarts=0, tol=1e-3, random_state=0),
+    LocalizedMKLClassifier(n_init=1, tol=1e-3, random_state=0),
     SVMPlusClassifier(),
     SVM2K(),
 ]

@@ -100,7 +100,7 @@ def test_numpy_numbers_are_numbers(cancer):
     [
         MKLClassifier(BANK),
         SampleAdaptiveMKLClassifier(BANK),
-        LocalizedMKLClassifier(BANK, n_restarts=0, tol=1e-2, random_state=0),
+        LocalizedMKLClassifier(BANK, n_init=1, tol=1e-2, random_state=0),
         SVMPlusClassifier(),
         SVM2K(BANK),
     ],

@@ -28,7 +28,7 @@ MODELS = [
     kw.FHeuristicClassifier(BANK),
     kw.PWMKClassifier(BANK, cv=2),
     kw.LPBetaClassifier(BANK, cv=2),
-    kw.LocalizedMKLClassifier(BANK, n_restarts=0, tol=1e-3, random_state=0),
+    kw.LocalizedMKLClassifier(BANK, n_init=1, tol=1e-3, random_state=0),
     kw.SampleAdaptiveMKLClassifier(BANK, switching="fewest", fallback=False, max_rounds=20),
     kw.ObscureClassifier(BANK, random_state=0),
     kw.SemiSupervisedMKLClassifier(BANK, max_rounds=2),

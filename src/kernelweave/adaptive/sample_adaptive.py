@@ -269,7 +269,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         if self._has_nothing_to_switch(data.kernels):
             return policy
         # Switches move a sample to the origin, so the origin must be the user's: storage must not centre.
-        return replace(policy, centre=False, dtype="float64", streams_from=None)
+        return replace(policy, centre=False, dtype="float64", streams_from=None, stored_up_to=20_000)
 
     def _solve(
         self, task: FitTask, starts: Sequence[WarmStart] | None = None, stop: Event | None = None

@@ -133,7 +133,7 @@ PROTEIN = {
     "SAMKL, ℓ2 inside": ViewMethod(
         SampleAdaptiveMKLClassifier(BANK, geometry=LpBall(2.0), max_flips=3, **PAPER)
     ),
-    "LMKL": ViewMethod(LocalizedMKLClassifier(BANK, n_restarts=0, max_iter=30, random_state=0, **LOOSE)),
+    "LMKL": ViewMethod(LocalizedMKLClassifier(BANK, n_init=1, max_iter=30, random_state=0, **LOOSE)),
     "SimpleMKL": ViewMethod(MKLClassifier(BANK, geometry=Simplex(), **LOOSE)),
     "ℓ2": ViewMethod(MKLClassifier(BANK, geometry=LpBall(2.0), **LOOSE)),
     "average": ViewMethod(MKLClassifier(BANK, geometry=Uniform(), **LOOSE)),
