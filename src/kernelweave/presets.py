@@ -221,13 +221,14 @@ def obscure(bank: Any = None, *, p: float = 1.5, C: float = 1.0, **params: Any) 
     """OBSCURE [Orabona10]: multiclass p-norm MKL by its online and batch stages.
 
     Epochs are added until the relative gap is 0.1; at large C, where they do not suffice, it warns with the gap.
-
+    With p = 1, where the stages have no step, it is the certified solver.
 
     >>> from kernelweave import presets
     >>> presets.obscure(p=1.25).solver.eta
     2.0
     """
-    return ObscureClassifier(bank, p=p, C=C, **{"solver": OnlineBatch(tol=0.1), **params})
+    solver = None if p == 1.0 else OnlineBatch(tol=0.1)
+    return ObscureClassifier(bank, p=p, C=C, **{"solver": solver, **params})
 
 
 def alignf(bank: Any = None, *, C: float = 1.0, **params: Any) -> AlignedMKLClassifier:
