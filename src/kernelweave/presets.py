@@ -175,21 +175,22 @@ def mk_fda(bank: Any = None, *, p: float = 2.0, reg: float = 1e-4, **params: Any
 def sample_adaptive(
     bank: Any = None, *, max_flips: int | None = None, C: float = 100.0, **params: Any
 ) -> SampleAdaptiveMKLClassifier:
-    """SAMKL [Liu14, Algorithm 1]: every sample switches up to ``max_flips`` kernels off.
+    """SAMKL [Liu14, Algorithm 1]: every sample switches up to ``max_flips`` kernels off, knowing its label.
 
-    Kernels are centred and divided by their trace, as in the paper (which does not centre): their entries are
-    of size 1/n, hence the larger C. ``scale_margins=True`` is the paper's tau.
+    For two classes; beyond two, switches tell the class and the fit collapses, with a warning. The defaults of
+    `SampleAdaptiveMKLClassifier` avoid that. Kernels are centred and divided by their trace, as in the paper (which
+    does not centre): their entries are of size 1/n, hence the larger C. ``scale_margins=True`` is the paper's tau.
 
     >>> from kernelweave import presets
     >>> presets.sample_adaptive(max_flips=3).unit_trace
     True
     """
-    given = {"geometry": Simplex(), "unit_trace": True, **params}
+    given = {"geometry": Simplex(), "unit_trace": True, "switching": "fewest", "fallback": False, **params}
     return SampleAdaptiveMKLClassifier(bank, learner=Hinge(C=C), max_flips=max_flips, **given)
 
 
 def localized_mkl(bank: Any = None, *, C: float = 1.0, **params: Any) -> LocalizedMKLClassifier:
-    """LMKL [Gonen08]: kernel weights are a softmax of linear functions of the sample.
+    """LMKL [Gonen08]: kernel weights are a softmax of linear functions of the sample (or of Gaussians, by ``gating``).
 
     >>> from kernelweave import presets
     >>> presets.localized_mkl(C=10.0).learner.C
@@ -282,13 +283,14 @@ def obscure(bank: Any = None, *, p: float = 1.5, C: float = 1.0, **params: Any) 
     """OBSCURE [Orabona10]: multiclass p-norm MKL by its online and batch stages.
 
     Epochs are added until the relative gap is 0.1; at large C, where they do not suffice, it warns with the gap.
-
+    With p = 1, where the stages have no step, it is the certified solver.
 
     >>> from kernelweave import presets
     >>> presets.obscure(p=1.25).solver.eta
     2.0
     """
-    return ObscureClassifier(bank, p=p, C=C, **{"solver": OnlineBatch(tol=0.1), **params})
+    solver = None if p == 1.0 else OnlineBatch(tol=0.1)
+    return ObscureClassifier(bank, p=p, C=C, **{"solver": solver, **params})
 
 
 def alignf(bank: Any = None, *, C: float = 1.0, **params: Any) -> AlignedMKLClassifier:

@@ -36,6 +36,9 @@ from kernelweave import (
 )
 from kernelweave.kernels import Gaussian, Linear
 
+# That all kernels do no worse is an answer, not a fault.
+pytestmark = pytest.mark.filterwarnings("ignore:The switches were left out")
+
 TABLE, Y = mixed_table(120)
 NEW, Y_NEW = mixed_table(60, seed=1)
 MODEL = MKLClassifier().fit(TABLE, Y)

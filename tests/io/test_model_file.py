@@ -62,7 +62,7 @@ CASES = {
     ),
     "InstanceLabelMKLClassifier": of_bags,
     "LPBetaClassifier": lambda k: classified(k, cv=2),
-    "LocalizedMKLClassifier": lambda k: classified(k, n_restarts=0, tol=1e-3, random_state=0),
+    "LocalizedMKLClassifier": lambda k: classified(k, n_init=1, tol=1e-3, random_state=0),
     "MKLClassifier": lambda k: classified(k, probability=True),
     "MKLClassifierCV": lambda k: classified(k, **ORDER),
     "MKLClusterer": lambda k: (k(TWO, max_rounds=2).fit(X), lambda m: m.labels_),
