@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from threading import Event
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -112,6 +112,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
     """
 
     multiclass = "per_class"
+    weighs_samples_alike: ClassVar[bool] = False
     dtype = "float64"
 
     bank: Any = None

@@ -83,6 +83,7 @@ class LPBetaClassifier(BaselineClassifier):
 
     path_params: ClassVar[tuple[str, ...]] = ()
     refits_on_resamples: ClassVar[bool] = False
+    weighs_samples_alike: ClassVar[bool] = False
 
     nu: float = 0.5
     cv: Any = 5

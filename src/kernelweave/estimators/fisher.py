@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
@@ -23,7 +22,7 @@ from kernelweave.learners.ridge import RidgeSolution, product
 from kernelweave.solvers import Newton
 
 
-class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKLClassifier):  # type: ignore[misc]
+class FisherMKLClassifier(MKLClassifier):
     r"""The kernel Fisher discriminant with weights learnt in the lp ball, with a duality-gap certificate.
 
     .. math:: \min_{\beta \ge 0, \|\beta\|_p \le 1} \max_\alpha

@@ -17,7 +17,9 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.missing_views import accepting_missing_views, fit_with_missing_views
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.estimators.base import KernelEstimator, reset
+from kernelweave.estimators.by_column import ColumnEffects
 from kernelweave.estimators.column_notes import note_columns
+from kernelweave.estimators.learnt_kernel import KernelFeatures
 from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
 from kernelweave.estimators.training import (
     FitResult,
@@ -49,7 +51,7 @@ from kernelweave.solvers import (
 )
 
 
-class MKLModel(KernelEstimator):
+class MKLModel(ColumnEffects, KernelFeatures, KernelEstimator):
     """An estimator over a bank that learns the kernel weights and the learner together.
 
     Subclasses say what y means (`_encode_targets`), which problems follow from it (`_problems`), and how

@@ -137,6 +137,9 @@ class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
             return super()._columns_of_problems(n_targets)
         return {f"target {c}": np.array([c]) for c in range(n_targets)}
 
+    def _per_problem(self, found: Matrix) -> AnyArray:
+        return found[0] if len(found) == 1 else found
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True

@@ -17,6 +17,7 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank
 from kernelweave.bank.features import Features
+from kernelweave.estimators.learnt_kernel import KernelFeatures
 from kernelweave.estimators.base import KernelEstimator, predicted_classes, reset
 from kernelweave.estimators.column_notes import note_columns
 from kernelweave.estimators.progress import gap_bars
@@ -61,7 +62,7 @@ class OptimumBounds(NamedTuple):
     upper: float
 
 
-class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+class ObscureClassifier(ClassifierMixin, KernelFeatures, KernelEstimator):  # type: ignore[misc]
     r"""Multiclass p-norm multiple kernel learning without intercept, with bounds of its optimum.
 
     .. math:: \min_w \tfrac{\lambda}{2} \|\bar w\|_{2,p}^2 + \tfrac1N \sum_i
