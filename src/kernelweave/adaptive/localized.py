@@ -104,6 +104,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     fills_gaps: ClassVar[bool] = False
     refits_on_resamples: ClassVar[bool] = False
     weighs_samples_alike: ClassVar[bool] = False
+    takes_indicators: ClassVar[bool] = False
     multiclass = "per_class"
 
     bank: Any = None

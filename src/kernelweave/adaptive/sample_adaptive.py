@@ -113,6 +113,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
 
     multiclass = "per_class"
     weighs_samples_alike: ClassVar[bool] = False
+    takes_indicators: ClassVar[bool] = False
     dtype = "float64"
 
     bank: Any = None

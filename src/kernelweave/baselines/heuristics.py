@@ -13,7 +13,8 @@ from joblib import effective_n_jobs
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.baselines.target_alignment import label_moments
-from kernelweave.baselines.two_step import TwoStepClassifier, class_indices, of_unit_sum
+from kernelweave.baselines.two_step import TwoStepClassifier, of_unit_sum
+from kernelweave.estimators.class_targets import class_indices
 from kernelweave.estimators.progress import count_bar, interruptible
 from kernelweave.estimators.training import FitTask
 from kernelweave.estimators.validation import Fold, check_share, stratified_folds

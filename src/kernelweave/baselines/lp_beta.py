@@ -14,7 +14,8 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import contributions, layered_scores
 from kernelweave.baselines.heuristics import fit_arguments, held_out_values, unit_margin
-from kernelweave.baselines.two_step import BaselineClassifier, class_indices
+from kernelweave.baselines.two_step import BaselineClassifier
+from kernelweave.estimators.class_targets import class_indices
 from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.training import TrainingData
 from kernelweave.estimators.validation import Fold, check_input, check_share, stratified_folds

@@ -27,6 +27,7 @@ class BaselineClassifier(MKLClassifier):
     """A classifier with fewer parameters than `MKLClassifier`, whose weights are not learnt with it."""
 
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.default, "learner": Hinge}
+    takes_indicators: ClassVar[bool] = False
     dtype = "auto"
 
     bank: Any = None
@@ -79,12 +80,6 @@ class TwoStepClassifier(BaselineClassifier):
 
     def _geometry_of(self, task: FitTask, name: str) -> Geometry:
         return Point(task.data.extra[name].tolist())
-
-
-def class_indices(Y: AnyArray) -> AnyArray:
-    """Return the place of every sample's class among the classes, from ±1 in one column or one per class."""
-    binary = Y.ndim == 1 or Y.shape[1] == 1
-    return np.asarray((Y.ravel() > 0).astype(int) if binary else Y.argmax(axis=1))
 
 
 def of_unit_sum(weights: Vector) -> Vector:

@@ -138,8 +138,11 @@ class KernelClassifier(ClassifierMixin, KernelFeatures, KernelEstimator):  # typ
         return self._values(X)
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each sample."""
-        return predicted_classes(self.decision_function(X), self.classes_)
+        """Return the class of each sample; of several labels, a matrix of indicators."""
+        values = self.decision_function(X)
+        if getattr(self, "multilabel_", False):  # files of earlier versions do not say
+            return (values > 0).astype(int)
+        return predicted_classes(values, self.classes_)
 
     @available_if(wants_probability)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
@@ -156,8 +159,11 @@ def predicted_classes(values: AnyArray, classes: AnyArray) -> AnyArray:
 
 
 def accuracy(predicted: AnyArray, y: AnyArray, weight: AnyArray | None = None) -> float:
-    """Return the share of right predictions, NaN where no sample has weight; labels are known to be valid."""
-    hits = predicted == y
+    """Return the share of right predictions, NaN where no sample has weight; labels are known to be valid.
+
+    Of several labels all have to be right.
+    """
+    hits = (predicted == y).reshape(len(y), -1).all(axis=1)
     if weight is None:
         return float(hits.mean())
     total = float(np.sum(weight))

@@ -19,6 +19,7 @@ from kernelweave.bank.missing_views import fit_with_missing_views, require_views
 from kernelweave.bank.protocol import FittedKernels, n_rows
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.estimators.base import reset
+from kernelweave.estimators.class_targets import is_multilabel
 from kernelweave.estimators.column_notes import note_columns
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.progress import gap_bars, raising_when_stopped
@@ -104,6 +105,8 @@ class FeatureModel(MKLModel):
         samples = TableBlocks(X, Y, weight, n_threads, seed)
         held = TableBlocks(_safe_indexing(X, rows), Y[rows], weight[rows], n_threads, seed)
         self._learn_features(samples, held, classes, int(rng.integers(2**31)))
+        if classes is not None:
+            self.multilabel_ = is_multilabel(y)
         note_columns(self, held.X, _safe_indexing(y, rows))
         return self
 

@@ -86,6 +86,7 @@ class FisherMKLClassifier(MKLClassifier):
     """
 
     multiclass_choices: ClassVar[tuple[str, ...]] = ("per_class", "shared", "joint")
+    takes_indicators: ClassVar[bool] = False
     path_params: ClassVar[tuple[str, ...]] = ("p", "reg")
     accepts_missing_views: ClassVar[bool] = False  # its threshold and shrinkage look at all samples
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
