@@ -14,7 +14,7 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import contributions, layered_scores
 from kernelweave.baselines.heuristics import fit_arguments, held_out_values, unit_margin
-from kernelweave.baselines.two_step import BaselineClassifier
+from kernelweave.baselines.two_step import HoldsSamplesOut
 from kernelweave.estimators.class_targets import class_indices
 from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.training import TrainingData
@@ -26,7 +26,7 @@ from kernelweave.solvers import Certificate
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LPBetaClassifier(BaselineClassifier):
+class LPBetaClassifier(HoldsSamplesOut):
     r"""LP-β: classifiers on single kernels, whose outputs are mixed with the largest soft margin.
 
     .. math:: \min_{\beta, \rho, \xi} -\rho + \tfrac{1}{\nu n}\sum_i \xi_i \quad\text{s.t.}\quad
@@ -107,11 +107,11 @@ class LPBetaClassifier(BaselineClassifier):
         super()._check_parameters()
         check_share("nu", self.nu, positive=True)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         data = self._validate(X, y, sample_weight)
         self._check_parts(data)
         index = class_indices(data.Y)
-        folds = stratified_folds(self.cv, index)
+        folds = stratified_folds(self.cv, index, groups)
         outputs, classifiers = self._train_alone(data, folds)
         margins = MarginProgram.of_outputs(
             outputs, index, data.weight, self.nu, per_class=self.multiclass == "per_class"

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from threading import Event
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -14,6 +14,7 @@ from joblib import effective_n_jobs
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.bank import KernelBank
+from kernelweave.estimators.calibration import calibrate
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.training import FitResult, FitTask
 from kernelweave.estimators.validation import check_choice, check_learner, check_number
@@ -53,6 +54,20 @@ class BaselineClassifier(MKLClassifier):
 
     def _solver(self, n_kernels: int, *, streamed: bool = False) -> Solver:
         return solver_with_defaults(None, self._geometry, n_kernels, self.tol, None, streamed=streamed)
+
+
+class HoldsSamplesOut(BaselineClassifier):
+    """A classifier that holds samples out in its fit, by folds that may know groups."""
+
+    cv: Any
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Learn from samples X and their labels y; ``groups`` are for the splitter."""
+        self._check_parameters()
+        if self.probability:
+            calibrate(self, X, y, sample_weight, groups=groups)
+            return self
+        return self._fit(X, y, sample_weight, groups)
 
 
 class TwoStepClassifier(BaselineClassifier):

@@ -262,5 +262,5 @@ class MKLClassifier(KernelClassifier, FeatureModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self.takes_indicators
+        tags.classifier_tags.multi_label = self.takes_indicators and self.multiclass != "one_vs_one"
         return tags

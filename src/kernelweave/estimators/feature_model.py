@@ -74,13 +74,13 @@ class FeatureModel(MKLModel):
 
     features: Any = None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         if isinstance(X, Batches) or hasattr(X, "to_delayed"):
             raise ValueError(
                 "Batches and Dask collections are learnt from through explicit features: set features=Landmarks(300), "
                 "or pass one table."
             )
-        return super()._fit(X, y, sample_weight)
+        return super()._fit(X, y, sample_weight, groups)
 
     def _fit_on_features(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn on features, from one table in memory or from batches."""

@@ -68,10 +68,10 @@ class MKLModel(ColumnEffects, KernelFeatures, KernelEstimator):
     # Whether the weights solve one problem over weighted samples, so that a resample is the same with other weights.
     refits_on_resamples: ClassVar[bool] = True
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Check the data, store the kernels, solve every problem, set the learnt attributes."""
         reset(self)
-        data = self._validate(X, y, sample_weight)
+        data = replace(self._validate(X, y, sample_weight), groups=groups)
         self._check_parts(data)
         task = self._build_grams(data)
         results = self._solve(task)

@@ -31,7 +31,7 @@ class TrainingData:
     """The data as checked, before any kernel is stored: ``Y`` has one column per binary or real target.
 
     ``extra`` is what else a method needs of the samples to learn. With ``multilabel`` a sample may have several of
-    the classes, or none.
+    the classes, or none. ``groups`` are for splitters of methods that hold samples out.
     """
 
     kernels: FittedKernels
@@ -40,6 +40,7 @@ class TrainingData:
     classes: AnyArray | None
     extra: Any = None
     multilabel: bool = False
+    groups: Any = None
 
 
 @dataclass(frozen=True)
