@@ -85,9 +85,13 @@ def test_three_classes_in_pairs_vote_as_in_svc(seed):
 
 @SETTINGS
 def test_the_nu_form_tells_classes_apart_as_by_nu_svc(seed):
-    s = Setting(seed, n_kinds=1)  # Gaussian: with others the classes' hulls may overlap, and then there is no margin
+    s = Setting(
+        seed, n_kinds=1
+    )  # Gaussian: with others the classes' hulls may overlap, and then there is no margin
     counts = np.unique(s.labels, return_counts=True)[1]
-    nu = (0.3 + 0.6 * s.share) * 2.0 * counts.min() / counts.sum()  # a small share leaves a margin of rounding
+    nu = (
+        (0.3 + 0.6 * s.share) * 2.0 * counts.min() / counts.sum()
+    )  # a small share leaves a margin of rounding
     svc = NuSVC(nu=nu, kernel="precomputed", tol=1e-10).fit(s.K, s.labels)
     model = MKLClassifier("precomputed", learner=NuHinge(nu=nu), geometry=s.geometry, tol=TOL)
     ours, theirs = model.fit([s.K], s.labels).decision_function([s.new]), svc.decision_function(s.new)
@@ -107,7 +111,9 @@ def test_numbers_are_predicted_as_by_svr(seed):
 
 @SETTINGS
 def test_novelties_are_those_of_the_one_class_svm(seed):
-    s = Setting(seed, n_kinds=1)  # with others the origin may be among the samples, and then nothing is outside
+    s = Setting(
+        seed, n_kinds=1
+    )  # with others the origin may be among the samples, and then nothing is outside
     svm = OneClassSVM(nu=s.share, kernel="precomputed", tol=1e-10).fit(s.K)
     model = OneClassMKL("precomputed", nu=s.share, geometry=s.geometry, tol=TOL).fit([s.K])
     ours, theirs = model.decision_function([s.new]), svm.decision_function(s.new)

@@ -37,29 +37,27 @@ def slopes(fitted: FittedKernels, eta: Matrix, coef: Matrix, support: Indices) -
     return found
 
 
-def spreads(
-    fitted: FittedKernels, eta: Matrix, coef: Matrix, support: Indices, n_threads: int = 1
-) -> Matrix:
+def spreads(fitted: FittedKernels, eta: Matrix, coef: Matrix, support: Indices, n_threads: int = 1) -> Matrix:
     """Return the standard deviation, over the training samples, of what the kernels of every column add up to.
 
     Of shape (problems, columns). What kernels of several columns add is shared out evenly among these. Raises
     NotOfferedError unless every column that a kernel looks at has kernels of its own.
     """
     bank = _of_one_table(fitted)
-    looks_at = [sorted({p for part in block.parts for p in part.positions}) for block in _blocks(bank)]
+    blocks = _blocks(bank)
+    looks_at = [tuple(sorted({p for part in block.parts for p in part.positions})) for block in blocks]
     alone = {places[0] for places in looks_at if len(places) == 1}
-    for block, places in zip(bank.blocks, looks_at, strict=True):
+    for block, places in zip(blocks, looks_at, strict=True):
         if not alone.issuperset(places):
             raise NotOfferedError(f"not every column of {block.label!r} has kernels of its own")
     V = np.zeros((bank.n_samples, len(coef)))
     V[support] = coef.T
-    parts: dict[tuple[int, ...], AnyArray] = {}
-    for block, m, values in _products(bank, eta, V, n_threads):
-        places = tuple(looks_at[block])
-        parts[places] = parts.get(places, 0.0) + values * eta[:, m]
+    parts = {places: np.zeros(V.shape) for places in looks_at}
+    for number, m, values in _products(bank, eta, V, n_threads):
+        parts[looks_at[number]] += values * eta[:, m]
     found = np.zeros((len(coef), _n_columns(bank)))
-    for places, values in parts.items():
-        found[:, list(places)] += values.std(axis=0)[:, None] / len(places)
+    for places, total in parts.items():
+        found[:, list(places)] += total.std(axis=0)[:, None] / len(places)
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from kernelweave._threads import blas_threads
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._typing import Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.calibration import calibrate
 from kernelweave.estimators.classifier import MKLClassifier

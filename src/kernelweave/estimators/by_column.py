@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,12 +34,13 @@ class ColumnEffects:
         """Share of every column in the decision, where each has kernels of its own; they sum to one.
 
         What a column's kernels add to the decision values varies from training sample to training sample: its
-        importance is the standard deviation of that. That of kernels of several columns is shared out evenly.
+        importance is the standard deviation of that. That of kernels of several columns is shared out evenly, so where
+        these take all weight, as with `Simplex` they may, columns are not told apart: `LpBall` keeps every kernel.
         """
         found = self._by_column(
             "feature_importances_",
             "it is there for KernelBank.per_feature(); permutation_importance works with any kernel",
-            lambda *args: spreads(*args, self._n_threads),
+            partial(spreads, n_threads=self._n_threads),
         )
         total = found.sum()
         return np.asarray(found.sum(axis=0) / total if total > 0.0 else found.sum(axis=0))

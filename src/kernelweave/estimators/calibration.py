@@ -52,7 +52,9 @@ class LabelCalibration:
     def predict_proba(self, X: Any) -> Matrix:
         """Return the probability of every label, one column each."""
         values = self.model.decision_function(X)
-        return np.column_stack([sigmoid.predict(v) for sigmoid, v in zip(self.sigmoids, values.T, strict=True)])
+        return np.column_stack(
+            [sigmoid.predict(v) for sigmoid, v in zip(self.sigmoids, values.T, strict=True)]
+        )
 
 
 def _calibrate_labels(estimator: Any, plain: Any, X: Any, Y: AnyArray, sample_weight: Any) -> None:
@@ -66,13 +68,9 @@ def _calibrate_labels(estimator: Any, plain: Any, X: Any, Y: AnyArray, sample_we
         plain.set_fit_request(sample_weight=True)
     sigmoids = []
     for column in Y.T:
-        held_out = cross_val_predict(
-            plain, X, column, cv=FOLDS, method="decision_function", params=weights
-        )
+        held_out = cross_val_predict(plain, X, column, cv=FOLDS, method="decision_function", params=weights)
         sigmoids.append(_SigmoidCalibration().fit(held_out, column, sample_weight))
-    vars(estimator).update(
-        fitted_attributes(model), calibration_=LabelCalibration(model, tuple(sigmoids))
-    )
+    vars(estimator).update(fitted_attributes(model), calibration_=LabelCalibration(model, tuple(sigmoids)))
 
 
 def require_enough(y: Any, of: str = "") -> None:

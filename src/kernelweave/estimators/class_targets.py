@@ -21,7 +21,11 @@ def is_multilabel(y: Any) -> bool:
 
 
 def _shape_of_lists(y: Any) -> tuple[int, ...]:
-    rows = isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(r, list | tuple | np.ndarray) for r in y)
+    rows = (
+        isinstance(y, list | tuple)
+        and len(y) > 0
+        and all(isinstance(r, list | tuple | np.ndarray) for r in y)
+    )
     return (len(y), len(y[0])) if rows and len({len(row) for row in y}) == 1 else ()
 
 

@@ -361,7 +361,9 @@ def stratified_folds(cv: Any, index: AnyArray, groups: Any = None) -> list[Fold]
         splitter = StratifiedKFold(min(int(cv), int(counts.min())))
     else:
         splitter = check_cv(cv, index, classifier=True)
-    folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.zeros((index.size, 1)), index, groups)]
+    folds = [
+        (np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.zeros((index.size, 1)), index, groups)
+    ]
     held = np.bincount(np.concatenate([test for _, test in folds]), minlength=index.size)
     times = max(1, int(np.median(held)))
     if (held != times).any():

@@ -17,9 +17,9 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank
 from kernelweave.bank.features import Features
-from kernelweave.estimators.learnt_kernel import KernelFeatures
 from kernelweave.estimators.base import KernelEstimator, predicted_classes, reset
 from kernelweave.estimators.column_notes import note_columns
+from kernelweave.estimators.learnt_kernel import KernelFeatures
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.training import warn_of_gap
 from kernelweave.estimators.validation import (

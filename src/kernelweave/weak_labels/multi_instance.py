@@ -29,8 +29,8 @@ from kernelweave.estimators.validation import (
     check_share,
     encode_labels,
     is_precomputed,
-    sample_weights,
     mean_held_out,
+    sample_weights,
     stratified_folds,
 )
 from kernelweave.solvers import Result
