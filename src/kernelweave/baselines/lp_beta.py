@@ -42,9 +42,9 @@ class LPBetaClassifier(HoldsSamplesOut):
     nu : float, default=0.5
         0 < ν ≤ 1: at most this share of the samples lies below the margin ρ. Small ν looks at the hardest
         samples only, ν = 1 takes the kernel with the best mean margin.
-    cv : int or splitter, default=5
+    cv : int, splitter or pairs of indices, default=5
         The program is given outputs for samples held out in these folds; stratified, fewer where a class is
-        too small.
+        too small. Repeated folds give the mean of the outputs.
     tol : float, default=1e-4
         Relative duality gap of every classifier.
     class_weight : dict, "balanced" or None, default=None

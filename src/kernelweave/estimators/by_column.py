@@ -25,6 +25,14 @@ class ColumnEffects:
 
         Of shape (problems, columns), or (columns,) for a regression of one target, as in scikit-learn. With
         ``intercept_`` it gives the decision values, unless kernels were centred or columns shifted by the bank.
+
+        >>> from sklearn.datasets import load_diabetes
+        >>> from kernelweave import KernelBank, MKLRegressor
+        >>> from kernelweave.kernels import Linear
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = MKLRegressor(KernelBank([Linear()])).fit(X, y)
+        >>> bool(abs(X @ model.coef_ + model.intercept_ - model.predict(X)).max() < 1e-9)
+        True
         """
         found = self._by_column("coef_", "permutation_importance works with any kernel", slopes)
         return self._per_problem(found)

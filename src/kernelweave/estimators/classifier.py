@@ -220,7 +220,7 @@ class MKLClassifier(KernelClassifier, FeatureModel):
 
     def _count_support(self, data: TrainingData) -> AnyArray:
         if data.multilabel:
-            return np.count_nonzero(self.dual_coef_, axis=1)
+            return np.asarray(np.count_nonzero(self.dual_coef_, axis=1))
         return np.asarray(np.bincount(class_indices(data.Y)[self.support_], minlength=self.classes_.size))
 
     def _shaped(self, values: AnyArray) -> AnyArray:

@@ -33,7 +33,16 @@ class LearntKernel:
         return combined(self.bank_, X, eta, Z)
 
     def __call__(self, X: Any, Z: Any = None) -> Matrix:
-        """Return the learnt kernel between the rows of X and of Z, X itself by default: ``SVC(kernel=model)``."""
+        """Return the learnt kernel between the rows of X and of Z, X itself by default.
+
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.svm import SVC
+        >>> from kernelweave import MKLClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = MKLClassifier().fit(X, y)
+        >>> model(X[:2], X[:3]).shape, bool(SVC(kernel=model).fit(X, y).score(X, y) > 0.95)
+        ((2, 3), True)
+        """
         try:
             return self.combined_kernel(X, X if Z is None else Z)
         except NotFittedError as error:
@@ -50,8 +59,16 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LearntKe
     def transform(self, X: Any) -> Matrix:
         """Return the learnt kernel between samples and the training samples, one column for each of these.
 
-        In a pipeline any kernel machine goes on from there:
-        ``make_pipeline(MKLClassifier(), SVC(kernel="precomputed"))``.
+        In a pipeline any kernel machine goes on from there.
+
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.svm import SVC
+        >>> from kernelweave import MKLClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> piped = make_pipeline(MKLClassifier(), SVC(kernel="precomputed")).fit(X, y)
+        >>> piped[0].transform(X[:2]).shape, bool(piped.score(X, y) > 0.95)
+        ((2, 150), True)
         """
         return self.combined_kernel(X)
 

@@ -324,7 +324,8 @@ class MultiInstanceMKLClassifier(BagClassifier):
     threshold : {"cv", "zero"}, default="cv"
         Where bag scores are cut: by cross-validation inside the training bags, or at zero.
     cv : int, splitter or pairs of indices, default=3
-        Folds for the threshold, which hold every bag out once; a number of them is stratified and shuffled.
+        Folds for the threshold, which hold all bags out equally often; a number of them is stratified and shuffled.
+        ``fit(X, y, groups=...)`` for splitters that need groups.
     centering : "auto" or bool, default="auto"
         Whether kernels are centred; "auto": where bag labels are balanced.
     class_weight : dict, "balanced" or None, default=None
