@@ -84,8 +84,8 @@ class PWMKClassifier(HoldsSamplesOut, TwoStepClassifier):
         The threshold δ as a share of the smallest accuracy, from 0 (weights near even) to 1 (the worst kernel
         gets none).
     cv : int, splitter or pairs of indices, default=5
-        Folds for the accuracies (``fit(X, y, groups=...)`` for splitters that need groups); stratified, fewer where a class is too small. With repeated folds a sample is
-        judged by its mean decision value.
+        Folds for the accuracies; stratified, fewer where a class is too small. With repeated folds a sample is
+        judged by its mean decision value. ``fit(X, y, groups=...)`` is for splitters that need groups.
     tol : float, default=1e-4
         Relative duality gap of every classifier.
     class_weight : dict, "balanced" or None, default=None

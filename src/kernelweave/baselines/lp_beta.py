@@ -44,7 +44,8 @@ class LPBetaClassifier(HoldsSamplesOut):
         samples only, ν = 1 takes the kernel with the best mean margin.
     cv : int, splitter or pairs of indices, default=5
         The program is given outputs for samples held out in these folds; stratified, fewer where a class is
-        too small. Repeated folds give the mean of the outputs.
+        too small. Repeated folds give the mean of the outputs. ``fit(X, y, groups=...)`` is for splitters that
+        need groups.
     tol : float, default=1e-4
         Relative duality gap of every classifier.
     class_weight : dict, "balanced" or None, default=None

@@ -41,8 +41,9 @@ class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
     kernel_weights_ : array of shape (M,), or (targets, M) with weights per target
     dual_coef_, support_, intercept_ : coefficients v of the samples in use, one row per target
     coef_ : slopes in the columns, (columns,) or (targets, columns), where all kernels with weight are linear
-    feature_importances_, support_vectors_, n_support_, kernel_names_, certificate_, certificates_, duality_gap_, objective_, storage_, n_iter_, history_,
-    n_features_in_, feature_names_in_ : as for `MKLClassifier`
+    feature_importances_, support_vectors_, n_support_, kernel_names_, certificate_, certificates_,
+    duality_gap_, objective_, storage_, n_iter_, history_, n_features_in_, feature_names_in_ : as for
+        `MKLClassifier`
 
     Notes
     -----
