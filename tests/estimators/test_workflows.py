@@ -47,11 +47,13 @@ from kernelweave import (
     Views,
     path,
 )
-from kernelweave.explain import contributions
+from kernelweave.errors import NotOfferedError
+from kernelweave.explain import contributions, leave_view_out
 from kernelweave.geometry import LpBall
 from kernelweave.io import load, save
 from kernelweave.kernels import Centering, Gaussian, Linear, Precomputed, UnitDiagonal, UnitTrace
 from kernelweave.learners import Hinge, SquaredHinge
+from kernelweave.report import write_report
 
 # Widths that are not learnt: fits to some of the samples then have the same kernels.
 FIXED = [Gaussian(width=1.0), Gaussian(width=3.0)]
@@ -169,6 +171,18 @@ def test_every_model_of_this_kind_transforms_and_is_a_kernel(iris, model):
     assert K.shape == (7, 90)
     np.testing.assert_allclose(model(X[:7], X), K, atol=1e-12)
     np.testing.assert_allclose(model(X[:7]), K[:, :7], atol=1e-12)
+
+
+def test_samples_that_lack_a_view_are_piped_too(iris):
+    X, y = iris
+    gaps = X.copy()
+    gaps[:20, :2] = np.nan
+    data = Views({"sepal": gaps[:, :2], "petal": gaps[:, 2:]})
+    model = MKLClassifier().fit(data, y)
+    piped = make_pipeline(MKLClassifier(), SVC(kernel="precomputed")).fit(data, y)
+    called = SVC(kernel=model).fit(data, y)
+    np.testing.assert_allclose(piped.decision_function(data), called.decision_function(data), atol=1e-2)
+    assert called.score(data, y) > 0.9
 
 
 def test_columns_of_the_learnt_kernel_have_names_and_rows_their_labels(iris):
@@ -380,6 +394,8 @@ def test_what_pairs_of_classes_cannot_do_is_said(iris, labels):
     with pytest.raises(ValueError, match="y has several columns of labels"):
         clone(pairs).fit(*labels)
     assert clone(pairs).fit(X, y == "setosa").decision_function(X).shape == (90,)
+    with pytest.raises(NotOfferedError, match="a vote of pairs of classes"):
+        contributions(clone(pairs).fit(X, y), X)
 
 
 @pytest.mark.parametrize("kind", ["views", "given kernels"])
@@ -597,6 +613,18 @@ def test_several_labels_on_features_and_along_a_path(labels):
     assert (model.predict(X) == exact.predict(X)).mean() > 0.98
     along = path(MKLClassifier(), X, Y, param="learner__C", values=[0.1, 1.0])
     np.testing.assert_array_equal(along.train_score, [m.score(X, Y) for m in along.models])
+
+
+def test_models_of_several_labels_are_explained(labels):
+    X, Y = labels
+    split = Views({"first": X[:, :3], "last": X[:, 3:]})
+    model = MKLClassifier().fit(split, Y)
+    found = contributions(model, split)
+    np.testing.assert_allclose(found.decision, model.decision_function(split), atol=1e-9)
+    costs = leave_view_out(model, split, Y, cv=3).costs()
+    assert set(costs) == {"first", "last"}
+    with pytest.raises(TypeError, match="one label per sample"):
+        write_report(model, split, Y, "unused.html")
 
 
 def test_what_several_labels_cannot_do_is_said(labels):
