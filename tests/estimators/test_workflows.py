@@ -28,6 +28,7 @@ from sklearn.model_selection import (
     learning_curve,
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
@@ -48,11 +49,12 @@ from kernelweave import (
     path,
 )
 from kernelweave.errors import NotOfferedError
+from kernelweave.estimators.validation import mean_held_out
 from kernelweave.explain import contributions, leave_view_out
 from kernelweave.geometry import LpBall
 from kernelweave.io import load, save
 from kernelweave.kernels import Centering, Gaussian, Linear, Precomputed, UnitDiagonal, UnitTrace
-from kernelweave.learners import Hinge, SquaredHinge
+from kernelweave.learners import Hinge, SquaredHinge, UnbiasedSquaredHinge
 from kernelweave.report import write_report
 
 # Widths that are not learnt: fits to some of the samples then have the same kernels.
@@ -287,6 +289,16 @@ def test_methods_that_hold_samples_out_take_groups_and_repeats(iris, kind):
         kind(cv=[*once.split(X, y), next(once.split(X, y))]).fit(X, y)
 
 
+def test_repeated_folds_give_the_mean_of_what_they_say():
+    folds = [
+        (np.array([2, 3]), np.array([0, 1])),
+        (np.array([0, 1]), np.array([2, 3])),
+        (np.array([0, 2]), np.array([3, 1])),
+    ]
+    found = mean_held_out([*folds, (np.array([1, 3]), np.array([0, 2]))], np.arange(8.0).reshape(4, 2))
+    np.testing.assert_array_equal(found, [3.0, 3.0, 4.5, 3.5])
+
+
 def test_bags_of_a_group_are_held_out_together(iris):
     X, y = iris
     y, groups = (y == "setosa").astype(int), np.arange(90) % 9
@@ -448,7 +460,7 @@ def test_the_slopes_of_linear_kernels_give_the_decision(planted):
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, pd.DataFrame], ids=lambda w: w.__name__)
-@pytest.mark.parametrize("learner", [Hinge(), SquaredHinge()], ids=repr)
+@pytest.mark.parametrize("learner", [Hinge(), UnbiasedSquaredHinge()], ids=repr)
 def test_slopes_of_scaled_kernels_and_encoded_columns_are_those_of_finite_differences(planted, wrap, learner):
     X, y, _ = planted
     X = 3.0 * X + 1.0
@@ -613,6 +625,16 @@ def test_several_labels_on_features_and_along_a_path(labels):
     assert (model.predict(X) == exact.predict(X)).mean() > 0.98
     along = path(MKLClassifier(), X, Y, param="learner__C", values=[0.1, 1.0])
     np.testing.assert_array_equal(along.train_score, [m.score(X, Y) for m in along.models])
+
+
+def test_several_targets_of_many_classes_by_scikit_learns_wrapper(iris, views):
+    X, y = iris
+    targets = np.column_stack([y, np.where(X[:, 0] > 0, "long", "short")])
+    wrapped = MultiOutputClassifier(MKLClassifier()).fit(views, targets)
+    np.testing.assert_array_equal(
+        wrapped.predict(views)[:, 1], MKLClassifier().fit(views, targets[:, 1]).predict(views)
+    )
+    assert (wrapped.predict(views) == targets).all(axis=1).mean() > 0.9
 
 
 def test_models_of_several_labels_are_explained(labels):

@@ -52,7 +52,8 @@ def encode_indicators(
         if found.size < 2:
             raise ValueError(
                 f"Label {label} is {found.tolist()} in all samples: there is nothing to learn about it. Leave its "
-                "column out, or use folds in which every label is there and is not."
+                "column out, use folds in which every label is there and is not, or OneVsRestClassifier(model) of "
+                "scikit-learn, which answers with a constant."
             )
     return np.where(Y > 0, 1.0, -1.0), np.asarray(weight, dtype=np.float64), np.arange(Y.shape[1])
 

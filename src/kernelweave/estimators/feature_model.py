@@ -351,8 +351,8 @@ class FeatureModel(MKLModel):
             return super().combined_kernel(X, Z)
         if Z is None:
             raise ValueError(
-                "A model on features keeps its landmarks and not the training samples; pass the samples to compare "
-                "with as Z."
+                "A model on features keeps its landmarks and not the training samples; combined_kernel(X, Z) "
+                "compares with any samples Z."
             )
         eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
         used = np.flatnonzero(eta)
