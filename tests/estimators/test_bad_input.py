@@ -149,7 +149,7 @@ CASES = {
     ),
     "nothing precomputed": (lambda: fit(None, bank="precomputed"), "received NoneType"),
     "a dict of kernels": (lambda: fit({"a": K}, bank="precomputed"), "received dict"),
-    "multiclass": (lambda: fit(X, multiclass="ovo"), "'per_class' or 'shared'; got 'ovo'"),
+    "multiclass": (lambda: fit(X, multiclass="ovo"), "'per_class' or 'shared' or 'one_vs_one'; got 'ovo'"),
     "dtype": (lambda: fit(X, dtype="float16"), "float32"),
     "negative weights": (lambda: MKLClassifier().fit(X, Y, sample_weight=-np.ones(30)), "[Nn]egative"),
     "a class without weight": (

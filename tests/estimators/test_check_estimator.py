@@ -42,6 +42,7 @@ MIDPOINT = {
 MODELS = [
     MKLClassifier(),
     MKLClassifier(multiclass="shared"),
+    MKLClassifier(multiclass="one_vs_one"),
     MKLClassifier(KernelBank([Linear()]), learner=SquaredHinge(), geometry=LpBall(2.0)),
     MKLRegressor(),
     MKLRegressor(KernelBank([Linear()]), learner=EpsilonInsensitive(), geometry=LpBall(2.0)),

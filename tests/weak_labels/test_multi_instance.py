@@ -186,7 +186,7 @@ def test_folds_of_the_threshold_may_be_given():
         (1, "cv must be a whole number of at least 2; got 1"),
         (True, "cv must be a number of folds from 2 on, a splitter or pairs of indices; got True"),
         ("three", "cv must be a number of folds from 2 on, a splitter or pairs of indices; got 'three'"),
-        (ShuffleSplit(2, random_state=0), "hold every sample out exactly once"),
+        (ShuffleSplit(2, random_state=0), "hold every sample out, and all equally often"),
     ],
 )
 def test_other_folds_are_refused(cv, message):

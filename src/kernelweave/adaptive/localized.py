@@ -115,6 +115,8 @@ class LocalizedMKLClassifier(MKLClassifier):
     accepts_missing_views: ClassVar[bool] = False  # a gating needs the features of every sample
     fills_gaps: ClassVar[bool] = False
     refits_on_resamples: ClassVar[bool] = False
+    weighs_samples_alike: ClassVar[bool] = False
+    takes_indicators: ClassVar[bool] = False
     multiclass = "per_class"
 
     bank: Any = None

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from numbers import Integral
 from threading import Event
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -138,6 +138,8 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
     """
 
     multiclass = "per_class"
+    weighs_samples_alike: ClassVar[bool] = False
+    takes_indicators: ClassVar[bool] = False
     dtype = "float64"
 
     bank: Any = None

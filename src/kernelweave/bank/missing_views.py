@@ -99,14 +99,14 @@ class KernelsWithMissingViews(FittedKernels):
 
     @property
     def holds_matrices(self) -> bool:
-        return self._complete is not None and self._complete.holds_matrices
+        return self.complete is not None and self.complete.holds_matrices
 
     def given_matrices(self, n_threads: int = 1) -> list[Matrix]:
-        assert self._complete is not None
-        return self._complete.given_matrices(n_threads)
+        assert self.complete is not None
+        return self.complete.given_matrices(n_threads)
 
     @property
-    def _complete(self) -> FittedKernels | None:
+    def complete(self) -> FittedKernels | None:
         """The kernels themselves, where no training sample lacks any."""
         first = self.groups[0]
         return first.fitted if len(self.groups) == 1 and first.places.size == self.n_samples else None
@@ -178,8 +178,8 @@ class KernelsWithMissingViews(FittedKernels):
         yield from (found[m] for m in range(len(self)))
 
     def sources(self) -> list[KernelSource]:
-        if self._complete is not None:
-            return self._complete.sources()
+        if self.complete is not None:
+            return self.complete.sources()
         return [
             replace(
                 source,
@@ -207,8 +207,8 @@ class KernelsWithMissingViews(FittedKernels):
         A row without the view is that of the mean of the samples that have it.
         """
         wanted = list(self._wanted(X, which))
-        if self._complete is not None and all(present.all() for *_, present in wanted):
-            yield from self._complete.cross(X, which, columns)
+        if self.complete is not None and all(present.all() for *_, present in wanted):
+            yield from self.complete.cross(X, which, columns)
             return
         self.available_in(X)  # says if a sample has no view at all
         samples = np.arange(self.n_samples) if columns is None else columns
@@ -235,7 +235,7 @@ class KernelsWithMissingViews(FittedKernels):
     def products(
         self, X: Any, columns: Indices, coef: AnyArray, which: Indices, n_threads: int = 1
     ) -> AnyArray:
-        complete = self._complete
+        complete = self.complete
         if complete is not None and all(present.all() for *_, present in self._wanted(X, which)):
             return complete.products(X, columns, coef, which, n_threads)
         self.available_in(X)  # says if a sample has no view at all
@@ -258,7 +258,7 @@ class KernelsWithMissingViews(FittedKernels):
     def weighted_products(
         self, X: Any, columns: Indices, coef: Matrix, eta: Vector, n_threads: int = 1
     ) -> Matrix:
-        complete = self._complete
+        complete = self.complete
         if complete is not None and all(
             present.all() for *_, present in self._wanted(X, np.flatnonzero(eta))
         ):
@@ -302,9 +302,9 @@ class KernelsWithMissingViews(FittedKernels):
     @cached_property
     def _means(self) -> Matrix:
         """The rows of the means of the training samples, where these have all views."""
-        assert self._complete is not None
+        assert self.complete is not None
         try:
-            sources = self._complete.sources()
+            sources = self.complete.sources()
         except IndexError:
             raise ValueError(
                 "Precomputed kernels that were fitted on samples with all views do not know the mean of the "

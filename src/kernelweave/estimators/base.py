@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.column_table import ColumnTable
-from kernelweave.bank.cross import combined, scores, weighted_contributions
+from kernelweave.bank.cross import scores, weighted_contributions
+from kernelweave.estimators.learnt_kernel import KernelFeatures, LearntKernel
 from kernelweave.estimators.validation import as_one_array, as_samples, check_input, is_precomputed
 from kernelweave.solvers import Certificate
 
@@ -31,7 +32,7 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
 
 
-class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+class KernelEstimator(LearntKernel, BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator over a bank of kernels."""
 
     # Whether a sample may lack views: rows of NaN.
@@ -69,18 +70,6 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return what the bank did with every column."""
         self._require_fit("bank_")
         return self.bank_.columns  # type: ignore[no-any-return]
-
-    def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
-        """Return the learnt kernel Σ eta_m k_m between the rows of X and of Z.
-
-        Z are the training samples by default. With one set of weights per class,
-        their mean over the classes is used.
-        """
-        self._require_fit()
-        eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
-        X = check_input(self, X, reset=False)
-        Z = None if Z is None else check_input(self, Z, reset=False)
-        return combined(self.bank_, X, eta, Z)
 
     def _kernel_parts(self, X: Any) -> AnyArray:
         """Return what every kernel adds to the decision values: (rows, problems, M), without intercept."""
@@ -139,7 +128,7 @@ def wants_probability(estimator: Any) -> bool:
     return True
 
 
-class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+class KernelClassifier(ClassifierMixin, KernelFeatures, KernelEstimator):  # type: ignore[misc]
     """A classifier whose decision is Σ eta_m k_m(x, ·) on ``dual_coef_``, plus ``intercept_``."""
 
     probability: bool
@@ -149,8 +138,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         return self._values(X)
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each sample."""
-        return predicted_classes(self.decision_function(X), self.classes_)
+        """Return the class of each sample; of several labels, a matrix of indicators."""
+        values = self.decision_function(X)
+        if getattr(self, "multilabel_", False):  # files of earlier versions do not say
+            return (values > 0).astype(int)
+        return predicted_classes(values, self.classes_)
 
     @available_if(wants_probability)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
@@ -167,8 +159,11 @@ def predicted_classes(values: AnyArray, classes: AnyArray) -> AnyArray:
 
 
 def accuracy(predicted: AnyArray, y: AnyArray, weight: AnyArray | None = None) -> float:
-    """Return the share of right predictions, NaN where no sample has weight; labels are known to be valid."""
-    hits = predicted == y
+    """Return the share of right predictions, NaN where no sample has weight; labels are known to be valid.
+
+    Of several labels all have to be right.
+    """
+    hits = (predicted == y).reshape(len(y), -1).all(axis=1)
     if weight is None:
         return float(hits.mean())
     total = float(np.sum(weight))

@@ -19,6 +19,7 @@ from kernelweave.bank.missing_views import fit_with_missing_views, require_views
 from kernelweave.bank.protocol import FittedKernels, n_rows
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.estimators.base import reset
+from kernelweave.estimators.class_targets import is_multilabel
 from kernelweave.estimators.column_notes import note_columns
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.progress import gap_bars, raising_when_stopped
@@ -73,13 +74,13 @@ class FeatureModel(MKLModel):
 
     features: Any = None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         if isinstance(X, Batches) or hasattr(X, "to_delayed"):
             raise ValueError(
                 "Batches and Dask collections are learnt from through explicit features: set features=Landmarks(300), "
                 "or pass one table."
             )
-        return super()._fit(X, y, sample_weight)
+        return super()._fit(X, y, sample_weight, groups)
 
     def _fit_on_features(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn on features, from one table in memory or from batches."""
@@ -104,6 +105,8 @@ class FeatureModel(MKLModel):
         samples = TableBlocks(X, Y, weight, n_threads, seed)
         held = TableBlocks(_safe_indexing(X, rows), Y[rows], weight[rows], n_threads, seed)
         self._learn_features(samples, held, classes, int(rng.integers(2**31)))
+        if classes is not None:
+            self.multilabel_ = is_multilabel(y)
         note_columns(self, held.X, _safe_indexing(y, rows))
         return self
 
@@ -348,8 +351,8 @@ class FeatureModel(MKLModel):
             return super().combined_kernel(X, Z)
         if Z is None:
             raise ValueError(
-                "A model on features keeps its landmarks and not the training samples; pass the samples to compare "
-                "with as Z."
+                "A model on features keeps its landmarks and not the training samples; combined_kernel(X, Z) "
+                "compares with any samples Z."
             )
         eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
         used = np.flatnonzero(eta)

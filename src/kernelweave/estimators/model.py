@@ -17,7 +17,10 @@ from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.missing_views import accepting_missing_views, fit_with_missing_views
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.estimators.base import KernelEstimator, reset
+from kernelweave.estimators.by_column import ColumnEffects
+from kernelweave.estimators.class_targets import is_multilabel
 from kernelweave.estimators.column_notes import note_columns
+from kernelweave.estimators.learnt_kernel import KernelFeatures
 from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
 from kernelweave.estimators.training import (
     FitResult,
@@ -49,7 +52,7 @@ from kernelweave.solvers import (
 )
 
 
-class MKLModel(KernelEstimator):
+class MKLModel(ColumnEffects, KernelFeatures, KernelEstimator):
     """An estimator over a bank that learns the kernel weights and the learner together.
 
     Subclasses say what y means (`_encode_targets`), which problems follow from it (`_problems`), and how
@@ -65,10 +68,10 @@ class MKLModel(KernelEstimator):
     # Whether the weights solve one problem over weighted samples, so that a resample is the same with other weights.
     refits_on_resamples: ClassVar[bool] = True
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Check the data, store the kernels, solve every problem, set the learnt attributes."""
         reset(self)
-        data = self._validate(X, y, sample_weight)
+        data = replace(self._validate(X, y, sample_weight), groups=groups)
         self._check_parts(data)
         task = self._build_grams(data)
         results = self._solve(task)
@@ -94,12 +97,14 @@ class MKLModel(KernelEstimator):
         bank = as_bank(self.part("bank"))
         kernels = fit_with_missing_views(bank, X) if self.accepts_missing_views else bank.fit(X)
         Y, weight, classes = self._encode_targets(y, sample_weight, kernels.n_samples)
-        return TrainingData(kernels, Y, weight, classes)
+        several = classes is not None and is_multilabel(y)
+        return TrainingData(kernels, Y, weight, classes, multilabel=several)
 
     def _check_parts(self, data: TrainingData) -> None:
         """Check learner and geometry against the targets and the number of kernels."""
-        for column in data.Y.T:
-            self._learner.check(column, data.weight)
+        for name, y in self._problems(data).items():
+            for column in y.reshape(len(y), -1).T:
+                self._learner.check(column, self._weight_of(data, name))
         self._geometry.check(len(data.kernels))
 
     def _build_grams(self, data: TrainingData, candidates: Sequence[MKLModel] = ()) -> FitTask:
@@ -130,7 +135,7 @@ class MKLModel(KernelEstimator):
         """Solve and certify one problem; its intercept is that of the kernels as given, not as centred."""
         y, geometry = task.targets[name], self._geometry_of(task, name)
         learner = self._joint_learner(self._learner) if y.ndim == 2 else self._learner
-        problem = Problem(task.grams, y, learner, geometry, task.data.weight)
+        problem = Problem(task.grams, y, learner, geometry, self._weight_of(task.data, name))
         try:
             result, grams, details = self._solve_problem(task, problem, start, progress, stop)
         except IndefiniteKernelError as error:
@@ -167,7 +172,7 @@ class MKLModel(KernelEstimator):
         coef = np.column_stack([r.inner.coef for r in solved])
         unit = self._decision_unit(task, results)
         if task.data.classes is not None:
-            self.classes_ = task.data.classes
+            self.classes_, self.multilabel_ = task.data.classes, task.data.multilabel
         kernels = task.kernels.for_prediction()
         self.bank_ = accepting_missing_views(kernels) if self.accepts_missing_views else kernels
         self.kernel_names_ = task.kernels.names
@@ -176,6 +181,7 @@ class MKLModel(KernelEstimator):
         self.support_ = np.flatnonzero(coef.any(axis=1))
         self.dual_coef_ = (coef[self.support_] / unit).T
         self.intercept_ = np.concatenate([r.intercept for r in results]) / unit
+        self.n_support_ = self._count_support(task.data)
         self._set_certificates([r.certificate for r in solved])
         self.n_iter_ = max(r.n_iter for r in solved)
         histories = [list(r.history) for r in solved]
@@ -204,6 +210,14 @@ class MKLModel(KernelEstimator):
     def _problems(self, data: TrainingData) -> dict[str, AnyArray]:
         """Return one target per problem, by its name; several columns in one target share their weights."""
         return {"weights": data.Y if data.Y.shape[1] > 1 else data.Y[:, 0]}  # the title of its progress bar
+
+    def _weight_of(self, data: TrainingData, name: str) -> Vector:  # noqa: ARG002 - some differ by problem
+        """Return the weights of the samples in one problem; zero for those that have no part in it."""
+        return data.weight
+
+    def _count_support(self, data: TrainingData) -> AnyArray:  # noqa: ARG002 - classifiers count by class
+        """Return the number of support vectors, as an array of one."""
+        return np.array([self.support_.size])
 
     @property
     def _learner(self) -> Any:

@@ -37,7 +37,8 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
     Attributes
     ----------
     offset_ : float, such that ``decision_function`` = ``score_samples`` − ``offset_``
-    kernel_weights_, kernel_names_, dual_coef_, support_, intercept_, certificate_, duality_gap_, objective_,
+    kernel_weights_, kernel_names_, dual_coef_, support_, support_vectors_, n_support_, coef_,
+    feature_importances_, intercept_, certificate_, duality_gap_, objective_,
     storage_, n_iter_, history_, n_features_in_ : as for `MKLClassifier`
 
     Notes

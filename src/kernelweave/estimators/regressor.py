@@ -40,8 +40,10 @@ class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
     ----------
     kernel_weights_ : array of shape (M,), or (targets, M) with weights per target
     dual_coef_, support_, intercept_ : coefficients v of the samples in use, one row per target
-    kernel_names_, certificate_, certificates_, duality_gap_, objective_, storage_, n_iter_, history_,
-    n_features_in_, feature_names_in_ : as for `MKLClassifier`
+    coef_ : slopes in the columns, (columns,) or (targets, columns), where all kernels with weight are linear
+    feature_importances_, support_vectors_, n_support_, kernel_names_, certificate_, certificates_,
+    duality_gap_, objective_, storage_, n_iter_, history_, n_features_in_, feature_names_in_ : as for
+        `MKLClassifier`
 
     Notes
     -----
@@ -136,6 +138,9 @@ class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
         if n_targets == 1 or self.multioutput == "shared":
             return super()._columns_of_problems(n_targets)
         return {f"target {c}": np.array([c]) for c in range(n_targets)}
+
+    def _per_problem(self, found: Matrix) -> AnyArray:
+        return found[0] if len(found) == 1 else found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -18,6 +18,7 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.estimators.base import fitted_attributes, reset
 from kernelweave.estimators.calibration import require_enough
+from kernelweave.estimators.class_targets import indicators, is_multilabel
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.frame import tidy
 from kernelweave.estimators.grid_search import (
@@ -338,7 +339,7 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         )
 
     def _split_targets(self, y: Any, columns: Matrix) -> AnyArray:  # noqa: ARG002 - labels, not signs
-        labels = np.asarray(y).ravel()
+        labels = indicators(y) if is_multilabel(y) else np.asarray(y).ravel()
         if self.probability:
             require_enough(labels)
         return labels

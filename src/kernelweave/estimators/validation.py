@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias
 
@@ -345,8 +345,11 @@ def _is_real(value: Any) -> bool:
 # -- folds
 
 
-def stratified_folds(cv: Any, index: AnyArray) -> list[Fold]:
-    """Return the folds of a number, a splitter or pairs of indices; they hold every sample out once."""
+def stratified_folds(cv: Any, index: AnyArray, groups: Any = None) -> list[Fold]:
+    """Return the folds of a number, a splitter or pairs of indices; ``groups`` are for the splitter.
+
+    They hold every sample out equally often: once, or as often as folds are repeated.
+    """
     counts = np.bincount(index)
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         if cv < 2:
@@ -358,12 +361,15 @@ def stratified_folds(cv: Any, index: AnyArray) -> list[Fold]:
         splitter = StratifiedKFold(min(int(cv), int(counts.min())))
     else:
         splitter = check_cv(cv, index, classifier=True)
-    folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.zeros((index.size, 1)), index)]
+    folds = [
+        (np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.zeros((index.size, 1)), index, groups)
+    ]
     held = np.bincount(np.concatenate([test for _, test in folds]), minlength=index.size)
-    if (held != 1).any():
+    times = max(1, int(np.median(held)))
+    if (held != times).any():
         raise ValueError(
-            "cv must hold every sample out exactly once; "
-            f"{int((held != 1).sum())} of {index.size} samples are held out never or more than once."
+            "cv must hold every sample out, and all equally often; "
+            f"{int((held != times).sum())} of {index.size} samples are held out never, or not as often as the others."
         )
     for number, (train, _) in enumerate(folds):
         seen = np.unique(index[train])
@@ -373,3 +379,13 @@ def stratified_folds(cv: Any, index: AnyArray) -> list[Fold]:
                 "fewer folds."
             )
     return folds
+
+
+def mean_held_out(folds: Sequence[Fold], values: Sequence[AnyArray]) -> AnyArray:
+    """Return the values of all samples from those of every fold's held-out ones; the mean over repeated folds."""
+    held = np.concatenate([test for _, test in folds])
+    found = np.concatenate(values)
+    total = np.zeros((int(held.max()) + 1, *found.shape[1:]))
+    np.add.at(total, held, found)
+    counts = np.bincount(held)
+    return np.asarray(total / np.maximum(counts, 1).reshape(-1, *(1,) * (found.ndim - 1)))

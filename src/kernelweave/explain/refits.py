@@ -60,7 +60,7 @@ def cross_validation_splits(model: Any, X: Any, y: Any, folds: int, random_state
         raise ValueError(f"X has {n_rows(X)} rows and y has {len(y)}; they must agree.")
     without = unlabelled_rows(model, y)
     labelled, others = np.flatnonzero(~without), np.flatnonzero(without)
-    if is_regressor(model):
+    if is_regressor(model) or y.ndim == 2:  # numbers, or several labels per sample
         splitter: Any = KFold(max(min(folds, len(y) // 2), 2), shuffle=True, random_state=random_state)
     else:
         counts = np.unique(y[labelled], return_counts=True)[1]

@@ -52,6 +52,8 @@ class Kernel(Part, ABC):
     # What its rows hold.
     reads: ClassVar[Reads] = "numbers"
     accepts_sparse: ClassVar[bool] = False
+    # Whether it is the inner product of the rows.
+    is_linear: ClassVar[bool] = False
     # The input of a pairwise kernel is a block (rows, training samples), not features of the rows.
     pairwise: ClassVar[bool] = False
     # True for functions of the user: that they are kernels is checked on some of the training samples.

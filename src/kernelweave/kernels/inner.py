@@ -30,6 +30,7 @@ class Linear(Kernel):
     """
 
     accepts_sparse: ClassVar[bool] = True
+    is_linear: ClassVar[bool] = True
 
     label = "linear"
 

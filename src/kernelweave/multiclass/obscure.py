@@ -20,6 +20,7 @@ from kernelweave.bank.features import Features
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.base import KernelEstimator, predicted_classes, reset
 from kernelweave.estimators.column_notes import note_columns
+from kernelweave.estimators.learnt_kernel import KernelFeatures
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.training import warn_of_gap
 from kernelweave.estimators.validation import (
@@ -64,7 +65,7 @@ class OptimumBounds(NamedTuple):
     upper: float
 
 
-class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+class ObscureClassifier(ClassifierMixin, KernelFeatures, KernelEstimator):  # type: ignore[misc]
     r"""Multiclass p-norm multiple kernel learning without intercept, with bounds of its optimum.
 
     .. math:: \min_w \tfrac{\lambda}{2} \|\bar w\|_{2,p}^2 + \tfrac1N \sum_i

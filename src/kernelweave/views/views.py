@@ -188,13 +188,17 @@ class Views:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise TypeError(
-            f"{self!r} is several tables, not one array; use views.concatenate() for one array, "
-            "or an estimator with a KernelBank."
+            f"{self!r} is several tables, not one array; use views.concatenate() for one array, an estimator "
+            "with a KernelBank, or, around one in what takes arrays only, row numbers: "
+            "make_pipeline(FunctionTransformer(views.__getitem__), model) learns from np.arange(len(views))[:, None]."
         )
 
 
 def as_rows(key: Any, n: int) -> slice | Indices:
-    """Return the rows an array key means: ``key``, ``key, ...`` and ``key, :`` are the same."""
+    """Return the rows an array key means: ``key``, ``key, ...`` and ``key, :`` are the same.
+
+    A table of one column is that column.
+    """
     if isinstance(key, tuple):
         key, *rest = key
         if any(
@@ -209,6 +213,8 @@ def as_rows(key: Any, n: int) -> slice | Indices:
     if isinstance(key, slice):
         return key
     rows = np.atleast_1d(np.asarray(key))
+    if rows.ndim == 2 and rows.shape[1] == 1:
+        rows = rows[:, 0]
     if rows.size == 0:
         return np.empty(0, dtype=np.intp)
     if rows.dtype.kind == "b":

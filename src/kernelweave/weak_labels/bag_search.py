@@ -13,7 +13,7 @@ from kernelweave._threads import blas_threads
 from kernelweave._typing import Vector
 from kernelweave.estimators.base import fitted_attributes, reset
 from kernelweave.estimators.progress import count_bar
-from kernelweave.estimators.validation import Fold, as_bank
+from kernelweave.estimators.validation import Fold, as_bank, mean_held_out
 from kernelweave.weak_labels.multi_instance import (
     POOLS,
     BagProblem,
@@ -45,7 +45,7 @@ class MultiInstanceMKLClassifierCV(MultiInstanceMKLClassifier):
     pooling : default=("max", "softmax", "mean")
     theta, positive_share, negatives : as in `MultiInstanceMKLClassifier`, or lists
     cv : int, splitter or pairs of indices, default=5
-        Folds that hold every bag out once; a number of them is stratified and shuffled.
+        Folds that hold all bags out equally often; a number of them is stratified and shuffled.
     ambiguity, threshold, class_weight, tol, max_iter, memory_limit, random_state, verbose : as in
         `MultiInstanceMKLClassifier`; threshold="cv" takes the cut of the held-out scores
 
@@ -81,8 +81,8 @@ class MultiInstanceMKLClassifierCV(MultiInstanceMKLClassifier):
     pooling: Any = ("max", "softmax", "mean")
     cv: Any = 5
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose the settings, then learn from all bags with them."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose the settings, then learn from all bags with them; ``groups`` are for the splitter ``cv``."""
         settings = self._settings()
         for setting in settings:
             self._model(setting)._check_parameters()
@@ -92,7 +92,7 @@ class MultiInstanceMKLClassifierCV(MultiInstanceMKLClassifier):
         used = np.flatnonzero(weight)
         if np.bincount(signs[used] > 0).min() < 2:
             raise ValueError("Settings are compared on held-out bags: each class needs at least 2 bags.")
-        folds = self._folds(signs, used)
+        folds = self._folds(signs, used, groups)
         fitted = as_bank(self.bank).fit(bags.instances)
         scores: dict[Setting, Vector] = {}
         with blas_threads(1), count_bar(self.verbose, "searches") as tick:
@@ -140,17 +140,22 @@ class MultiInstanceMKLClassifierCV(MultiInstanceMKLClassifier):
         self, model: MultiInstanceMKLClassifier, problem: BagProblem, folds: list[Fold]
     ) -> dict[Setting, Vector]:
         """Return the scores of held-out bags after every number of rounds and by every pooling."""
-        scores: dict[Setting, Vector] = defaultdict(lambda: np.empty(problem.signs.size))
+        values: dict[Setting, list[Vector]] = defaultdict(list)
         own = {name: getattr(model, name) for name in SEARCHED}
         rounds, poolings = _as_list(self.max_rounds), _as_list(self.pooling)
         for train, test in folds:
             fits = list(model._fits(problem.subset(train)))
             for number in rounds:
-                values = fits[min(number, len(fits)) - 1].values(problem.grams)
+                found = fits[min(number, len(fits)) - 1].values(problem.grams)
                 for pooling in poolings:
                     setting = tuple({**own, "max_rounds": number, "pooling": pooling}.values())
-                    scores[setting][test] = [POOLS[pooling](values[problem.members[bag]]) for bag in test]
-        return dict(scores)
+                    pooled = [POOLS[pooling](found[problem.members[bag]]) for bag in test]
+                    values[setting].append(np.array(pooled))
+        scores = {setting: np.zeros(problem.signs.size) for setting in values}
+        for setting, parts in values.items():
+            mean = mean_held_out(folds, parts)
+            scores[setting][: mean.size] = mean
+        return scores
 
     def _choose(
         self, settings: list[dict[str, Any]], scores: dict[Setting, Vector], signs: Vector, price: Vector

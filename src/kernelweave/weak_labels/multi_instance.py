@@ -30,6 +30,7 @@ from kernelweave.estimators.validation import (
     check_share,
     encode_labels,
     is_precomputed,
+    mean_held_out,
     sample_weights,
     stratified_folds,
 )
@@ -206,10 +207,11 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
     def _train(self, problem: BagProblem) -> BagFit:
         """Learn a scoring of the instances."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from bags (`Bags`, or a list or object array of tables of instances) and one label per bag.
 
-        ``sample_weight`` multiplies C by bag. From bags of weight 0 nothing is learnt but the kernels.
+        ``sample_weight`` multiplies C by bag. From bags of weight 0 nothing is learnt but the kernels. ``groups`` are
+        for the splitter ``cv``.
         """
         self._check_parameters()
         reset(self)
@@ -220,7 +222,7 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
         with blas_threads(1), count_bar(self.verbose, "folds") as tick:
             kernels, grams = self._rescaled(fitted, self.centered_)
             problem = BagProblem(grams, bags.members, signs, self.C * price)
-            self.threshold_ = self._choose_threshold(problem, tick)
+            self.threshold_ = self._choose_threshold(problem, tick, groups)
             fit = self._train(problem.subset(np.flatnonzero(price)))
             values = fit.values(grams)
         self._set_fit(fit, signs, bags.split(values))
@@ -295,7 +297,7 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
     def _choose_centring(self, share: float) -> bool:
         return may_be_balanced(share, share) if self.centering == "auto" else bool(self.centering)
 
-    def _choose_threshold(self, problem: BagProblem, tick: Callable[[int], None]) -> float:
+    def _choose_threshold(self, problem: BagProblem, tick: Callable[[int], None], groups: Any) -> float:
         """Return the cut with fewest errors on scores of bags that were held out of training."""
         if self.threshold == "zero":
             return 0.0
@@ -307,22 +309,23 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
             return 0.0
-        scores = np.empty(signs.size)
-        folds = self._folds(signs, used)
+        held_out = []
+        folds = self._folds(signs, used, groups)
         for train, test in folds:
             values = self._train(problem.subset(train)).values(problem.grams)
-            scores[test] = [self.pool(values[problem.members[bag]]) for bag in test]
+            held_out.append(np.array([self.pool(values[problem.members[bag]]) for bag in test]))
             tick(len(folds) + 1)
+        scores = mean_held_out(folds, held_out)
         return best_cut(scores[used], signs[used], problem.C[used])
 
-    def _folds(self, signs: Vector, used: Indices) -> list[Fold]:
-        """Return folds of the bags in use; each of them is held out once."""
+    def _folds(self, signs: Vector, used: Indices, groups: Any) -> list[Fold]:
+        """Return folds of the bags in use; each of them is held out equally often."""
         index = (signs > 0).astype(np.intp)
         if isinstance(self.cv, Integral):
             most = min(int(self.cv), int(np.bincount(index[used]).min()))
             splitter = StratifiedKFold(most, shuffle=True, random_state=self.random_state)
             return [(used[train], used[test]) for train, test in stratified_folds(splitter, index[used])]
-        folds = stratified_folds(self.cv, index)  # indices are those of all bags
+        folds = stratified_folds(self.cv, index, groups)  # indices are those of all bags
         return [(np.intersect1d(train, used), np.intersect1d(test, used)) for train, test in folds]
 
     def _set_fit(self, fit: BagFit, signs: Vector, values: list[Vector]) -> None:  # noqa: ARG002
@@ -362,7 +365,8 @@ class MultiInstanceMKLClassifier(BagClassifier):
     threshold : {"cv", "zero"}, default="cv"
         Where bag scores are cut: by cross-validation inside the training bags, or at zero.
     cv : int, splitter or pairs of indices, default=3
-        Folds for the threshold, which hold every bag out once; a number of them is stratified and shuffled.
+        Folds for the threshold, which hold all bags out equally often; a number of them is stratified and shuffled.
+        ``fit(X, y, groups=...)`` for splitters that need groups.
     centering : "auto" or bool, default="auto"
         Whether kernels are centred; "auto": where bag labels are balanced.
     class_weight : dict, "balanced" or None, default=None
