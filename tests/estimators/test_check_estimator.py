@@ -5,8 +5,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import (
     SVM2K,
+    EvidenceMKLRegressor,
     FisherMKLClassifier,
     KernelBank,
+    Landmarks,
     LocalizedMKLClassifier,
     MKLClassifier,
     MKLClassifierCV,
@@ -43,6 +45,8 @@ MODELS = [
     MKLRegressor(),
     MKLRegressor(KernelBank([Linear()]), learner=EpsilonInsensitive(), geometry=LpBall(2.0)),
     MKLRegressorCV(learner_values=[1.0, 10.0], geometry_values=[0.1, 1.0], cv=2),
+    EvidenceMKLRegressor(),
+    EvidenceMKLRegressor(KernelBank([Linear()]), features=Landmarks(20), pooled=True),
     OneClassMKL(),
     FisherMKLClassifier(),
     FisherMKLClassifier(p=1.0, threshold="leave_one_out"),
