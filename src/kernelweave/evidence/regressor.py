@@ -43,7 +43,7 @@ from kernelweave.gram import Storage
 from kernelweave.gram.memory import FLOAT64_BYTES, budget, require_room
 
 # From so many targets on a prior over weights is better learnt from the targets than given.
-POOLED_FROM = 10
+POOLED_FROM = 5
 # Below so many targets products with kernels are made without holding the kernels.
 FEW_TARGETS = 100
 # Values of new rows that are held at a time, of all kernels together.
@@ -62,7 +62,7 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
         The kernels, as for `MKLRegressor`. They are centred and brought to one size here.
     pooled : bool or None, default=None
         Whether the targets (columns of y) share a prior over their weights, which is learnt from all of them; else
-        each is fitted by itself. None: from ten targets on.
+        each is fitted by itself. None: from five targets on.
     spread : float, default=2.0
         Of a target by itself: standard deviation of the log-normal prior on the ratios of its weights. Small values
         hold the weights together, infinity leaves them to the likelihood alone.
