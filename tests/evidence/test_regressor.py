@@ -266,17 +266,19 @@ def test_far_from_the_landmarks_the_spread_is_that_of_the_prior(data):
     assert (std**2 > model.noise_variance_ + 0.9 * model.kernel_weights_[0]).all()
 
 
-def test_where_matrices_do_not_fit_landmarks_are_taken(data):
+def test_what_does_not_fit_into_memory_is_refused(data):
     X, y = data
     limit = 0.9 * exact_bytes(N, 2)
-    model = EvidenceMKLRegressor(BANK, memory_limit=limit).fit(X[:N], y[:N])
-    assert hasattr(model, "features_")
-    with pytest.raises(MemoryError, match="2 kernels of 60 samples need"):
+    with pytest.raises(MemoryError, match=r"2 kernels of 60 samples need .* lower exact_up_to"):
+        EvidenceMKLRegressor(BANK, memory_limit=limit).fit(X[:N], y[:N])
+    with pytest.raises(MemoryError, match="use fewer samples"):
         EvidenceMKLRegressor("precomputed", memory_limit=limit).fit(list(grams(X[:N], X[:N])), y[:N])
+    with pytest.raises(MemoryError, match=r"The products of .* features need .* fewer landmarks"):
+        EvidenceMKLRegressor(BANK, memory_limit=limit, features=Landmarks(50)).fit(X[:N], y[:N])
 
 
 def test_landmarks_become_fewer_with_more_kernels():
-    assert [n_landmarks(M) for M in (1, 4, 20, 100)] == [500, 500, 100, 50]
+    assert [n_landmarks(M) for M in (1, 4, 20, 100)] == [500, 500, 200, 50]
 
 
 # -- intervals, parts

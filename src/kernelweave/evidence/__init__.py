@@ -1,7 +1,7 @@
 """Regression by evidence: kernel weights and noise by restricted maximum likelihood, for one target or many.
 
 `components`, `feature_components`
-    Kernels and targets in coordinates without intercept: one per sample, or principal axes of features.
+    Kernels and targets in coordinates without intercept: one per sample, or a basis of features.
 `likelihood`
     The restricted likelihood, its derivatives, and the start by moments.
 `newton`, `pooled`

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import get_lapack_funcs, solve_triangular
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.evidence.components import CONSTANT, Components
 from kernelweave.solvers.feature_problem import SampleBlock
 
-# Directions of all features below this share of the largest are rounding.
+# What is left of a feature below this share of the largest, once others are taken out, is rounding.
 RANK = 1e-10
 
 
@@ -55,7 +55,7 @@ def sums_over_block(block: SampleBlock, features: Features, shift: Vector) -> Fe
 
 @dataclass(frozen=True)
 class CentredFeatures:
-    """How features were brought to the coordinates of `Components`: principal axes of all of them.
+    """How features were brought to the coordinates of `Components`: an orthonormal basis of what they span.
 
     Parameters
     ----------
@@ -119,11 +119,24 @@ def feature_components(
     varies = traces > CONSTANT * sizes
     factors = np.divide(dof, traces, out=np.zeros(traces.size), where=varies)
     roots = np.repeat(np.sqrt(factors), np.diff(offsets))
-    values, vectors = eigh(roots[:, None] * S * roots, check_finite=False)
-    kept = np.flatnonzero(values > RANK * max(float(values[-1]), 0.0))[-most:]
-    lengths, vectors = np.sqrt(values[kept]), vectors[:, kept]
-    Y = (vectors / lengths).T @ (roots[:, None] * with_targets)
+    upper, order = pivoted_cholesky(roots[:, None] * S * roots, most)
+    with_targets = (roots[:, None] * with_targets)[order[: len(upper)]]
+    Y = solve_triangular(upper[:, : len(upper)], with_targets, trans="T", check_finite=False)
     rest = np.maximum(squares - np.einsum("dt,dt->t", Y, Y), 0.0)
-    axes = lengths[:, None] * vectors.T * roots
+    axes = np.empty_like(upper)
+    axes[:, order] = upper
+    axes *= roots
     coordinates = CentredFeatures(offsets, shift + means, factors, axes)
     return Components(coordinates.kernels(), Y, rest, dof), coordinates
+
+
+def pivoted_cholesky(S: Matrix, most: int) -> tuple[Matrix, Indices]:
+    """Return R with R'R = S[order][:, order], in at most so many rows, and the order.
+
+    The largest remainder comes first, so that what a bound on the rows leaves out is small.
+    """
+    pstrf: Any = get_lapack_funcs("pstrf", (S,))
+    largest = float(np.diagonal(S).max(initial=0.0))
+    upper, order, rank, _ = pstrf(S, tol=RANK * largest, lower=0)
+    rank = min(int(rank), most) if largest > 0.0 else 0
+    return np.triu(upper[:rank]), np.asarray(order, dtype=np.intp) - 1

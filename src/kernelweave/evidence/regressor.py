@@ -40,12 +40,14 @@ from kernelweave.evidence.newton import EvidenceNewton
 from kernelweave.evidence.pooled import PooledEvidence
 from kernelweave.evidence.posterior import learn
 from kernelweave.gram import Storage
-from kernelweave.gram.memory import FLOAT64_BYTES, budget, require_room
+from kernelweave.gram.memory import FLOAT64_BYTES, require_room
 
 # From so many targets on a prior over weights is better learnt from the targets than given.
 POOLED_FROM = 5
 # Below so many targets products with kernels are made without holding the kernels.
 FEW_TARGETS = 100
+# The features of all kernels together, unless landmarks are named, and the coordinates that are made of them.
+MOST_FEATURES, MOST_COORDINATES = 4000, 1500
 # Values of new rows that are held at a time, of all kernels together.
 VALUES_PER_SLICE = 32_000_000
 
@@ -67,8 +69,7 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
         Of a target by itself: standard deviation of the log-normal prior on the ratios of its weights. Small values
         hold the weights together, infinity leaves them to the likelihood alone.
     features : Landmarks, RandomFourier or None, default=None
-        Explicit features in place of the kernels. None: landmarks beyond ``exact_up_to`` samples, or where the
-        matrices do not fit into memory.
+        Explicit features in place of the kernels. None: landmarks beyond ``exact_up_to`` samples.
     exact_up_to : int, default=3000
         Up to so many samples the kernels themselves are used; time grows with the cube of the samples.
     tol : float, default=0.01
@@ -235,12 +236,12 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
         if self.features is not None or (n > self.exact_up_to and not given):
             return None
         kernels = as_bank(self.part("bank")).fit(X)
-        needed = exact_bytes(n, len(kernels))
-        if given:
-            require_room(
-                needed, self.memory_limit, f"{len(kernels)} kernels of {n} samples", "use fewer samples"
-            )
-        return kernels if needed <= budget(self.memory_limit) else None
+        advice = "use fewer samples" if given else "lower exact_up_to, so that landmarks take their place"
+        what = f"{len(kernels)} kernels of {n} samples"
+        require_room(
+            exact_bytes(n, len(kernels)), self.memory_limit, what, f"raise memory_limit, or {advice}"
+        )
+        return kernels
 
     def _fit_on_kernels(self, kernels: FittedKernels, Y: Matrix, weight: Vector) -> None:
         components, self.coordinates_ = centred_components(
@@ -260,11 +261,15 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
         kernels = as_bank(self.part("bank")).fit(few)
         made = Landmarks(n_landmarks(len(kernels))) if self.features is None else self.features
         features = made.fit(kernels, few, rng)
+        n_features, n_used = int(features.offsets[-1]), min(int(features.offsets[-1]), MOST_COORDINATES)
+        needed = exact_bytes(n_used, len(kernels)) + (2 + 2 * self._n_threads) * n_features**2 * FLOAT64_BYTES
+        what = f"The products of {n_features} features"
+        require_room(needed, self.memory_limit, what, "raise memory_limit, or use fewer landmarks")
         shift = features.transform(_safe_indexing(few, slice(0, 1000))).mean(axis=0)
         samples = TableBlocks(X, Y, weight, self._n_threads)
         sums = samples.add_up(sums_over_block, features, shift)
         components, self.coordinates_ = feature_components(
-            sums, shift, features.offsets, _dof(weight), self._most_coordinates(len(kernels))
+            sums, shift, features.offsets, _dof(weight), MOST_COORDINATES
         )
         self.features_, self.used_columns_ = features, tuple(kernels.columns)
         self._weight_ = weight
@@ -304,10 +309,6 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
         self.gradient_norm_ = None if posterior.slopes is None else self._per_target(posterior.slopes)
         self.prior_gap_, self.n_iter_ = posterior.prior_gap, posterior.n_iter
         return posterior.coefficients(components)
-
-    def _most_coordinates(self, n_kernels: int) -> int:
-        """Return how many coordinates the matrices of features may have."""
-        return int(max(1.0, (budget(self.memory_limit) / exact_bytes(1, n_kernels)) ** 0.5))
 
     def _warn_if_open(self) -> None:
         gains = self.posterior_.gains
@@ -408,8 +409,8 @@ def exact_bytes(n_samples: int, n_kernels: int) -> int:
 
 
 def n_landmarks(n_kernels: int) -> int:
-    """Return how many landmarks there are by default: the features of all kernels together stay near 2,000."""
-    return max(50, min(500, 2000 // n_kernels))
+    """Return how many landmarks there are by default: all kernels together have few enough features."""
+    return max(50, min(500, MOST_FEATURES // n_kernels))
 
 
 def _training_grams(kernels: FittedKernels, n_threads: int) -> Iterable[tuple[int, Matrix]]:
