@@ -19,6 +19,7 @@ from rich.console import Console
 import kernelweave
 from benchmarks import (
     against,
+    evidence,
     fisher,
     given,
     growth,
@@ -51,6 +52,7 @@ PARTS = {
     "obscure": obscure,
     "stream": stream,
     "metric": metric,
+    "evidence": evidence,
 }
 
 

@@ -25,6 +25,7 @@ from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.path import path
 from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.estimators.search import MKLClassifierCV, MKLRegressorCV
+from kernelweave.evidence import EvidenceMKLRegressor
 from kernelweave.io import load, save
 from kernelweave.metric import ITML, ITMLPlus, ITMLSelect, SupervisedMetric
 from kernelweave.multiclass import ObscureClassifier, batches
@@ -48,6 +49,7 @@ __all__ = [
     "AlignedMKLClassifier",
     "EasyMKLClassifier",
     "Entry",
+    "EvidenceMKLRegressor",
     "FisherMKLClassifier",
     "FHeuristicClassifier",
     "Bags",

@@ -50,6 +50,10 @@ CASES = {
     "AlignedMKLClassifier": lambda k: classified(k),
     "EasyMKLClassifier": lambda k: classified(k),
     "FHeuristicClassifier": lambda k: classified(k),
+    "EvidenceMKLRegressor": lambda k: (
+        k(TWO).fit(X, X[:, :2] ** 2),
+        lambda m: np.stack(m.predict(X, return_std=True)),
+    ),
     "FisherMKLClassifier": lambda k: classified(k),
     "ITML": lambda k: of_pairs(k),
     "ITMLPlus": lambda k: (

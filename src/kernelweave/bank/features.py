@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -62,6 +63,11 @@ class FittedFeatures(ABC):
         which = [m for m, one in enumerate(coef) if one is not None]
         found = [R @ coef[m] for m, R in zip(which, self.raw(X, which), strict=True)]
         return _side_by_side(found, which, len(coef))
+
+    def diagonals(self, X: Any) -> Matrix:
+        """Return k_m(x, x) of every row, of the kernels themselves where they know it, of shape (rows, M)."""
+        squares = self.transform(X) ** 2
+        return np.stack([squares[:, a:b].sum(axis=1) for a, b in pairwise(self.offsets)], axis=1)
 
     def transform(self, X: Any) -> Matrix:
         """Return the features of every row, those of all kernels side by side."""
@@ -231,6 +237,9 @@ class LandmarkFeatures(FittedFeatures):
             precision = {"dtype": dtype}
         found = dict(self._fitted.cross(X, kernels, self._landmarks, **precision))
         return [found[int(m)].astype(dtype, copy=False) for m in which]
+
+    def diagonals(self, X: Any) -> Matrix:
+        return self._fitted.diagonals(X)
 
     def contributions(self, X: Any, coef: Sequence[Matrix | None], n_threads: int = 1) -> AnyArray:
         which = [m for m, one in enumerate(coef) if one is not None]

@@ -202,6 +202,22 @@ class FittedBank(FittedKernels):
                     self._require_finite(np.array([m]), float(K.sum()))
                 yield m, K
 
+    def diagonals(self, X: Any) -> Matrix:
+        for item in self._items:
+            if not item.kernel.knows_diagonal:
+                raise ValueError(
+                    f"A new row of kernel {item.name!r} does not show k(x, x), which the spread of predictions needs."
+                )
+        out = np.empty((n_rows(X), len(self)))
+        for kernels, new in self._read(X, wanted(len(self), None)):
+            for m, form in zip(
+                kernels.source.kernels.tolist(), self._scaled(kernels, new).forms, strict=True
+            ):
+                learnt = self._learnt[m]
+                assert learnt is not None
+                out[:, m] = form.diagonal(learnt.kernel.diagonal_of(new))
+        return out
+
     @property
     def is_shifted(self) -> bool:
         """Whether a kernel is centred, which learners with a bias do not see."""

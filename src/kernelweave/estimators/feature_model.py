@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import available_if
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.bank.column_table import ColumnTable
 from kernelweave.bank.features import Features, FittedFeatures
 from kernelweave.bank.fitted import FittedBank
 from kernelweave.bank.missing_views import fit_with_missing_views, require_views
@@ -22,6 +21,7 @@ from kernelweave.estimators.base import reset
 from kernelweave.estimators.class_targets import is_multilabel
 from kernelweave.estimators.column_notes import note_columns
 from kernelweave.estimators.model import MKLModel
+from kernelweave.estimators.on_features import OnFeatures
 from kernelweave.estimators.progress import gap_bars, raising_when_stopped
 from kernelweave.estimators.sample_blocks import (
     BatchBlocks,
@@ -54,8 +54,8 @@ from kernelweave.views.batches import Batches, batches
 
 # Widths of kernels are learnt, and landmarks drawn, from this many samples at most.
 N_SAMPLE = 20_000
-# Rows that are scored at a time.
-N_SCORED = 65_536
+# Rows of a Dask collection that are read at a time.
+ROWS_PER_BATCH = 65_536
 
 
 def _has_features(estimator: Any) -> bool:
@@ -65,7 +65,7 @@ def _has_features(estimator: Any) -> bool:
     return True
 
 
-class FeatureModel(MKLModel):
+class FeatureModel(OnFeatures, MKLModel):
     """An estimator that may learn on explicit features (``features``) in place of its kernels.
 
     Everything but the widths of kernels and the landmarks is then learnt from samples in blocks. The model keeps the
@@ -117,7 +117,7 @@ class FeatureModel(MKLModel):
         """Learn from samples that are read for every pass, or that lie on the workers of a cluster."""
         reset(self)
         client = current_client() if hasattr(X, "to_delayed") else None
-        batches_of = X if isinstance(X, Batches) else batches(X, y, size=N_SCORED)
+        batches_of = X if isinstance(X, Batches) else batches(X, y, size=ROWS_PER_BATCH)
         rng = self._generator()
         survey, bank = Survey(N_SAMPLE, rng), as_bank(self.part("bank"))
         for number, (rows, targets) in enumerate(batches_of):
@@ -337,64 +337,6 @@ class FeatureModel(MKLModel):
                 f"{self._learner!r} has none: give it one, or leave Centering out of the bank."
             )
         return kernels
-
-    # -- new samples
-
-    def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
-        """Return the learnt kernel Σ eta_m k_m between the rows of X and of Z.
-
-        Z are the training samples by default; a model on features does not keep them. With one set of weights per
-        class, their mean over the classes is used.
-        """
-        self._require_fit()
-        if not self._is_on_features:
-            return super().combined_kernel(X, Z)
-        if Z is None:
-            raise ValueError(
-                "A model on features keeps its landmarks and not the training samples; combined_kernel(X, Z) "
-                "compares with any samples Z."
-            )
-        eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
-        used = np.flatnonzero(eta)
-        sides = []
-        for samples in (X, Z):
-            raw = self.features_.raw(check_input(self, samples, reset=False), used.tolist())
-            parts = [R if T is None else R @ T for R, T in zip(raw, self._transforms(used), strict=True)]
-            sides.append([np.sqrt(eta[m]) * part for m, part in zip(used, parts, strict=True)])
-        return np.asarray(np.hstack(sides[0]) @ np.hstack(sides[1]).T)
-
-    def _columns_used(self) -> ColumnTable:
-        if not self._is_on_features:
-            return super()._columns_used()
-        return ColumnTable(getattr(self, "used_columns_", ()))
-
-    @property
-    def _is_on_features(self) -> bool:
-        return hasattr(self, "features_")
-
-    def _transforms(self, which: Indices) -> list[Matrix | None]:
-        return [self.features_.transforms[m] for m in which]
-
-    def _kernel_parts(self, X: Any) -> AnyArray:
-        if not self._is_on_features:
-            return super()._kernel_parts(X)
-        return self._contributions(check_input(self, X, reset=False))
-
-    def _contributions(self, X: Any) -> AnyArray:
-        if all(coef is None for coef in self.feature_coef_):  # no kernel is used
-            return np.zeros((n_rows(X), self.intercept_.size, len(self.feature_coef_)))
-        return self.features_.contributions(X, self.feature_coef_, effective_n_jobs(self.n_jobs))
-
-    def _values(self, X: Any) -> AnyArray:
-        self._require_fit()
-        if not self._is_on_features:
-            return super()._values(X)
-        X = check_input(self, X, reset=False)
-        parts = []
-        for start in range(0, n_rows(X), N_SCORED):
-            rows = _safe_indexing(X, slice(start, start + N_SCORED))
-            parts.append(self._contributions(rows).sum(axis=2))
-        return self._shaped(np.concatenate(parts) + self.intercept_)
 
 
 def column_checker(estimator: Any) -> Any:

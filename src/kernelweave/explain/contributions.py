@@ -118,7 +118,8 @@ def contributions(model: Any, X: Any) -> Contributions:
 
 def views_of_kernels(fitted: Any) -> tuple[str, ...]:
     """Return the view of every kernel of a fitted model; kernels without a view are one of their own."""
-    return tuple(str(view) for view in getattr(fitted.bank_, "view_names", fitted.kernel_names_))
+    bank = getattr(fitted, "bank_", None)  # a model on features has none
+    return tuple(str(view) for view in getattr(bank, "view_names", fitted.kernel_names_))
 
 
 def unwrap(model: Any, X: Any = None) -> tuple[Any, Any]:
