@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from kernelweave import Entry, KernelBank, MKLClassifier, Views
+from kernelweave import Entry, KernelBank, MKLClassifier, MKLRegressor, Views
 from kernelweave.bank.precomputed import FittedPrecomputed
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, PowerSimplex, RidgeSimplex
 from kernelweave.kernels import ChiSquared, Gaussian, Linear, Polynomial
@@ -97,9 +97,13 @@ CASES = {
         lambda: fit(Views({"a": X}), bank=KernelBank([Entry(Linear(), view="b")])),
         "'b'",
     ),
-    "a new sample without its view": (
-        lambda: fit(Views({"a": X, "b": X}), bank=KernelBank.per_view()).predict(Views({"a": X})),
-        "b",
+    "a view that is gone, for kernels that need it": (
+        lambda: MKLRegressor(KernelBank.per_view()).fit({"a": X, "b": X}, X[:, 0]).predict(Views({"a": X})),
+        "X has no view 'b', which the bank was fitted with; it has a",
+    ),
+    "no view of the fit": (
+        lambda: fit({"a": X, "b": X}, bank=KernelBank.per_view()).predict({"c": X}),
+        "X has no view 'a', which the bank was fitted with; it has c",
     ),
     "a column that is not there": (
         lambda: fit(FRAME, bank=KernelBank([Entry(Linear(), columns=["bim"])])),
@@ -108,9 +112,12 @@ CASES = {
     "a column out of range": (lambda: fit(X, bank=KernelBank([Entry(Linear(), columns=9)])), "9"),
     "other columns at prediction": (
         lambda: MODEL.predict(FRAME.rename(columns={"age": "years"})),
-        "feature names",
+        "X lacks the column 'age', which .*, and has the column 'years', which .* was not fitted with; add",
     ),
-    "fewer columns at prediction": (lambda: MODEL.predict(FRAME.iloc[:, :2]), "feature"),
+    "fewer columns at prediction": (
+        lambda: MODEL.predict(FRAME.iloc[:, :2]),
+        "X lacks the columns 'dose', 'risk', which the model was fitted with; add",
+    ),
     "negative features for chi squared": (
         lambda: fit(X, bank=KernelBank([ChiSquared()])),
         "needs features >= 0, received -",

@@ -10,10 +10,9 @@ from threading import Event
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.adaptive.local_grams import as_weightable
 from kernelweave.adaptive.switches import (
@@ -225,7 +224,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         is_centred = getattr(kernels, "is_centred", False) and not self.unit_trace  # with missing views it is
         if is_centred or not self.centre or self._has_nothing_to_switch(kernels):
             return data
-        how: dict[str, Any] = {"unit_trace": self.unit_trace, "n_threads": effective_n_jobs(self.n_jobs)}
+        how: dict[str, Any] = {"unit_trace": self.unit_trace, "n_threads": threads_for(self.n_jobs)}
         with blas_threads(1):
             kernels = accepting_missing_views(kernels)
             if hasattr(kernels, "centred"):

@@ -47,6 +47,12 @@ class FittedFeatures(ABC):
 
     transforms: Sequence[Matrix | None]
     offsets: Indices
+    _fitted: Any
+
+    @property
+    def kernels(self) -> FittedKernels:
+        """The kernels whose features these are."""
+        return self._fitted
 
     @property
     def sizes(self) -> list[int]:

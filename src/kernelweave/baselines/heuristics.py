@@ -8,9 +8,8 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.baselines.target_alignment import label_moments
 from kernelweave.baselines.two_step import TwoStepClassifier, class_indices, of_unit_sum
@@ -125,7 +124,7 @@ class PWMKClassifier(TwoStepClassifier):
     def _weigh(self, task: FitTask) -> list[Vector]:
         Y = np.column_stack(list(task.targets.values()))
         index, n_problems = class_indices(Y), len(task.targets)
-        folds, n_threads = stratified_folds(self.cv, index), effective_n_jobs(self.n_jobs)
+        folds, n_threads = stratified_folds(self.cv, index), threads_for(self.n_jobs)
         accuracies = np.empty((n_problems, len(task.kernels)))
         with count_bar(self.verbose, "kernels alone") as done:
             for m, K in enumerate(task.kernels.grams()):

@@ -10,7 +10,13 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 
 from kernelweave.estimators.base import fitted_attributes, reset
-from kernelweave.estimators.validation import as_one_array, as_samples, is_precomputed, require_same_rows
+from kernelweave.estimators.validation import (
+    as_one_array,
+    as_samples,
+    is_precomputed,
+    label_column,
+    require_same_rows,
+)
 
 FOLDS = 5
 
@@ -37,7 +43,7 @@ def calibrate(estimator: Any, X: Any, y: Any, sample_weight: Any, **metadata: An
 
 def require_enough(y: Any) -> None:
     """Raise ValueError where a class is too small to be in every fold of the calibration."""
-    _, counts = np.unique(np.asarray(y), return_counts=True)
+    _, counts = np.unique(label_column(y), return_counts=True)
     if counts.min(initial=FOLDS) < FOLDS:
         raise ValueError(
             f"probability=True calibrates by {FOLDS}-fold cross-validation, but the smallest class has "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -158,7 +158,7 @@ class ITML(MahalanobisMetric):
         self.components_ = metric_components(result.M)
         self.multipliers_ = np.zeros(len(used))
         self.multipliers_[used] = result.a
-        self.certificate_ = result.certificate
+        self.certificate_ = replace(result.certificate, tol=self.tol)
         self.duality_gap_ = result.certificate.relative_gap
         self.objective_ = result.certificate.upper
         self.history_ = list(result.history)

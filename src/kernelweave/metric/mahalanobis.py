@@ -117,7 +117,14 @@ class MahalanobisDistance:
         self.components = components
 
     def __call__(self, first: Any, second: Any) -> float:
-        return float(np.linalg.norm(self.components @ (np.asarray(first) - np.asarray(second))))
+        x, z = np.asarray(first), np.asarray(second)
+        width = self.components.shape[1]
+        if x.shape != (width,) or z.shape != (width,):
+            raise ValueError(
+                f"The metric compares two points of {width} features, received arrays of shape {x.shape} and "
+                f"{z.shape}; for many pairs use pair_distance, for whole tables Euclidean distances of transform(X)."
+            )
+        return float(np.linalg.norm(self.components @ (x - z)))
 
 
 def best_threshold(
