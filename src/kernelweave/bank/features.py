@@ -50,8 +50,8 @@ class FittedFeatures(ABC):
     _fitted: Any
 
     @property
-    def kernels(self) -> FittedKernels:
-        """The kernels whose features these are."""
+    def kernels(self) -> Any:
+        """The fitted bank whose features these are."""
         return self._fitted
 
     @property

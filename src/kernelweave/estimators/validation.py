@@ -30,6 +30,7 @@ from kernelweave.views.same_rows import require_labels
 from kernelweave.views.tables import (
     as_table,
     column_names,
+    is_arrow,
     is_column_of_objects,
     is_pandas,
     is_sparse,
@@ -157,7 +158,17 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
 
 def as_samples(X: Any) -> Any:
     """Return samples as estimators take them: a dict or a list of tables becomes ``Views``."""
+    if is_arrow(X):
+        return as_table(X, "X")
+    if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
+        raise TypeError("X is a list of dicts; pass a table: pandas.DataFrame(X).")
     if isinstance(X, Mapping) and not is_sparse(X):  # one format of scipy is a dict
+        for name, table in X.items():
+            if np.ndim(table) == 1 and not is_column_of_objects(table):
+                raise ValueError(
+                    f"A dict is taken for several tables, but {name!r} is one column of numbers; pass one table, "
+                    "pandas.DataFrame(X), or columns as tables with .reshape(-1, 1)."
+                )
         return Views(X)
     if isinstance(X, list | tuple) and X and all(_is_table(table) for table in X):
         return Views({f"view{number}": table for number, table in enumerate(X)})
@@ -170,16 +181,21 @@ def _is_table(data: Any) -> bool:
 
 
 def as_cells(X: Any) -> AnyArray | None:
-    """Return an array, or lists, that hold words, dates or sets as an array; None where all are numbers."""
+    """Return an array of objects, or lists, some of which are no numbers, as an array; None where all are."""
     if hasattr(X, "dtype"):
         values = np.asarray(X) if getattr(X, "ndim", 0) == 2 and X.dtype.kind in "OUSMm" else None
     else:
         values = _of_lists(X)
     if values is None or values.ndim != 2:
         return None
-    if values.dtype.kind == "O" and all(isinstance(cell, Real | None) for cell in values.ravel().tolist()):
+    if values.dtype.kind == "O" and all(map(_is_number, values.ravel().tolist())):
         return None
     return values
+
+
+def _is_number(cell: Any) -> bool:
+    """Tell whether a cell is a number or empty; true and false are not: beside numbers they are encoded otherwise."""
+    return isinstance(cell, Real | None) and not isinstance(cell, bool)
 
 
 def _of_lists(X: Any) -> AnyArray | None:
@@ -187,7 +203,7 @@ def _of_lists(X: Any) -> AnyArray | None:
     if not isinstance(X, list | tuple) or not X or not isinstance(X[0], list | tuple):
         return None
     try:
-        if all(isinstance(cell, Real) for row in X for cell in row):
+        if all(cell is not None and _is_number(cell) for row in X for cell in row):
             return None
         return np.array([[*row] for row in X], dtype=object)
     except (TypeError, ValueError):
