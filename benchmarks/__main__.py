@@ -31,6 +31,7 @@ from benchmarks import (
     raw,
     search,
     stream,
+    tables,
     weak,
 )
 from benchmarks.page import page
@@ -51,6 +52,7 @@ PARTS = {
     "obscure": obscure,
     "stream": stream,
     "metric": metric,
+    "tables": tables,
 }
 
 
