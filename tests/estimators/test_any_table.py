@@ -158,6 +158,18 @@ def test_what_no_library_can_say_is_refused_in_one_sentence(library):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("rows", [np.array, list])
+def test_true_and_false_beside_numbers_are_no_numbers(rows):
+    cells = [[k / 3.0, k % 2 == 0, k % 5] for k in range(20)]
+    table = np.array(cells, dtype=object) if rows is np.array else cells
+    model = MKLClassifier(KernelBank.by_type()).fit(table, np.arange(20) % 3 > 0)
+    assert [row.type for row in sorted(model.columns_, key=lambda row: row.column)] == [
+        "number",
+        "boolean",
+        "number",
+    ]
+
+
 def test_tables_of_pyarrow_say_which_names_come_twice_and_may_be_views():
     twice = pa.Table.from_arrays([pa.array([1.0, 2.0, 3.0])] * 3, names=["a", "b", "b"])
     with pytest.raises(ValueError, match="several columns named 'b'"):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from kernelweave import Entry, KernelBank, MKLClassifier, MKLRegressor, Views
+from kernelweave import Entry, KernelBank, Landmarks, MKLClassifier, MKLRegressor, Views
 from kernelweave.bank.precomputed import FittedPrecomputed
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, PowerSimplex, RidgeSimplex
 from kernelweave.kernels import ChiSquared, Gaussian, Linear, Polynomial
@@ -56,6 +56,16 @@ CASES = {
     "a column of dicts": (lambda: fit(named(FRAME, "dose", [{}] * 30), bank=KernelBank([Linear()])), "dose"),
     "one class": (lambda: fit(X, np.zeros(30)), r"at least 2 classes, but y has 1 class only: \[0.0\]"),
     "labels that are regression targets": (lambda: fit(X, X[:, 0]), "Unknown label type"),
+    "labels of mixed types, of which probabilities are wanted": (
+        lambda: fit(X, np.array(["a", 1] * 15, dtype=object), probability=True),
+        r"different types, 'a' \(str\) in row 0 and 1 \(number\) in row 1",
+    ),
+    "classes of mixed types in a stream": (
+        lambda: MKLClassifier(features=Landmarks(5)).partial_fit(
+            X, Y, classes=np.array([0, "a"], dtype=object)
+        ),
+        "classes holds labels of different types",
+    ),
     "too many labels": (lambda: fit(X, np.r_[Y, 1]), "30 samples but y has 31 labels|inconsistent"),
     "no labels": (lambda: fit(X, None), "requires y"),
     "1-D samples": (lambda: fit(X[:, 0]), "Expected 2D array|2-D"),

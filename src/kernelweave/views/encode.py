@@ -71,7 +71,7 @@ def encoder_of(
     return learn[name](table, what)
 
 
-# The group of columns that are encoded together, by their type; text and sets stand alone.
+# The group of columns that are encoded together, by their type.
 GROUPS = {
     "number": "numbers",
     "boolean": "numbers",
@@ -82,8 +82,6 @@ GROUPS = {
     "set": "set",
 }
 ORDER = tuple(dict.fromkeys(GROUPS.values()))
-
-
 # Groups whose columns are encoded one by one.
 ALONE = ("text", "set")
 

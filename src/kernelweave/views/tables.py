@@ -49,7 +49,7 @@ def of_arrow(table: Any) -> Table:
 
 
 def as_table(data: Any, what: str) -> Table:
-    """Return ``data`` as a table with at least one row and one column; of pyarrow's tables alone it is a copy."""
+    """Return ``data`` as a table with at least one row and one column, without copying it unless it is pyarrow's."""
     if hasattr(data, "collect"):
         raise TypeError(f"{what} is a {type(data).__name__} without rows yet; pass X.collect().")
     if is_arrow(data):
