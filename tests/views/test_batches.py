@@ -82,45 +82,6 @@ def test_views_and_sparse_tables_come_in_batches_too(rng):
     np.testing.assert_array_equal(sparse.vstack(parts).toarray(), np.eye(25))
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-def test_the_separator_of_a_text_file_is_seen_in_its_header(separator, table, tmp_path):
-    whole = table[0].assign(y=table[1])
-    whole.to_csv(tmp_path / "t.csv", index=False, sep=separator, float_format="%.17g")
-    X, y = together(batches(tmp_path / "t.csv", "y", size=10))
-    np.testing.assert_array_equal(X, table[0].to_numpy())
-    np.testing.assert_array_equal(y, table[1])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "time, s;y\n0,5;0\n1,5;1\n",  # a comma or a semicolon, who knows
-        "a,y\n1,2,0\n3,4,1\n",
-        "a,b,y\n1,0\n2,1\n",
-        "a,y\n" + 200 * "1,0\n" + "1,2,0\n",  # beyond the rows that are looked at first
-    ],
-)
-def test_a_wrong_separator_is_noticed(text, tmp_path):
-    (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(DataError, match=r"no table with ',' between its cells: .*pandas.read_csv"):
-        list(batches(tmp_path / "t.csv", None, size=50))
-
-
-def test_rows_tell_the_separator_where_the_header_does_not(tmp_path):
-    (tmp_path / "t.csv").write_text("time, s;y\n1;0\n2;1\n")
-    ((X, y),) = batches(tmp_path / "t.csv", "y")
-    assert list(X) == ["time, s"]
-    assert y.tolist() == [0, 1]
-
-
-def test_cells_of_several_lines_are_read_beyond_the_rows_that_are_looked_at(tmp_path):
-    long = pd.DataFrame({"note": ["one\ntwo, three"] * 120, "y": [0, 1] * 60})
-    long.to_csv(tmp_path / "t.csv", index=False)
-    found = list(batches(tmp_path / "t.csv", "y", size=50))
-    assert sum(len(y) for _, y in found) == 120
-    assert found[0][0]["note"][0] == "one\ntwo, three"
-
-
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [

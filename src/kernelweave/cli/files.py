@@ -18,8 +18,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from kernelweave.errors import DataError
-from kernelweave.views.batches import separator_in
 
+SEPARATORS = ",;\t|"
 # Rows of a text file that are turned into numbers at a time.
 ROWS_AT_A_TIME = 50_000
 # And no more than so many bytes of text, or of numbers.
@@ -174,7 +174,7 @@ def _csv_batches(path: Path, kept: Sequence[str], size: int) -> Iterator[FrameBa
             stream = io.StringIO(_decoded(content, path, n_bytes), newline="")
             n_bytes += len(content)
             if not header:
-                separator = separator_in(stream.getvalue().lstrip("\r\n").partition("\n")[0])
+                separator = _separator(stream.getvalue())
                 header, n_lines = _read_header(stream, separator, path, n_lines)
             body = stream.read()
             n_before, n_lines = n_lines, _require_even_rows(body, separator, header, path, n_lines)
@@ -259,6 +259,12 @@ def is_quantity(values: Any, written: Any) -> bool:
     if not types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
         return False
     return bool(values.notna().any()) and not any(LEADING_ZERO.match(cell) for cell in written.dropna())
+
+
+def _separator(text: str) -> str:
+    """Return the separator most frequent in the header."""
+    header = text.lstrip("\r\n").partition("\n")[0]
+    return max(SEPARATORS, key=header.count)
 
 
 def _require_even_rows(text: str, separator: str, header: list[str], path: Path, n_before: int) -> int:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import os
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -19,9 +16,6 @@ from kernelweave.errors import DataError
 from kernelweave.views.same_rows import require_labels
 
 TEXT = (".csv", ".tsv", ".txt")
-SEPARATORS = ",;\t|"
-# Rows at the head of a text file that are compared with the names of its columns.
-ROWS_LOOKED_AT = 100
 
 
 @dataclass(frozen=True)
@@ -108,65 +102,17 @@ def _parquet_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, 
 
 
 def _csv_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, Any]]:
-    pandas, separator = _module("pandas"), _separator_of(path)
-    with pandas.read_csv(path, chunksize=size, sep=separator, index_col=False) as parts:
-        while True:
-            with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "error", pandas.errors.ParserWarning
-                )  # cells beyond the header would be lost
-                try:
-                    frame = next(parts, None)
-                except (ValueError, pandas.errors.ParserWarning) as error:
-                    raise DataError(_no_table(path, separator, str(error).strip())) from error
-            if frame is None:
-                return
+    pandas = _module("pandas")
+    with pandas.read_csv(path, chunksize=size, **_dialect(path)) as parts:
+        for frame in parts:
             yield _split(frame, target)
 
 
-def separator_in(header: str) -> str:
-    """Return the separator most frequent in a line of names."""
-    return max(SEPARATORS, key=header.count)
-
-
-def _separator_of(path: Path) -> str:
-    """Return what separates the cells of a text file, so that its first rows have as many as the header."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = list(islice((line for line in file if line.strip()), ROWS_LOOKED_AT))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not in UTF-8 ({error}); save it as UTF-8.") from error
-    if not lines:
-        raise DataError(f"{path} is empty.")
-    if path.suffix.lower() == ".tsv":
-        return "\t"
-    uneven = {separator: _uneven_row(lines, separator) for separator in SEPARATORS if separator in lines[0]}
-    fitting = {separator: lines[0].count(separator) for separator, row in uneven.items() if not row}
-    best = [separator for separator, count in fitting.items() if count == max(fitting.values())]
-    if len(best) > 1:
-        raise DataError(_no_table(path, best[0], f"{best[1]!r} may be meant as well"))
-    if uneven and not best:
-        separator = separator_in(lines[0])
-        raise DataError(_no_table(path, separator, uneven[separator]))
-    return best[0] if best else separator_in("")  # of a single column
-
-
-def _uneven_row(lines: list[str], separator: str) -> str:
-    """Return what is wrong with the first row that has not as many cells as the header, "" where all have."""
-    header, *rows = csv.reader(lines, delimiter=separator)
-    if sum(line.count('"') for line in lines) % 2:
-        rows = rows[:-1]  # its last cell goes on
-    for row in rows:
-        if len(row) != len(header):
-            return f"the header has {len(header)} cells and the row {separator.join(row)!r} has {len(row)}"
-    return ""
-
-
-def _no_table(path: Path, separator: str, why: str) -> str:
-    return (
-        f"{path} is no table with {separator!r} between its cells: {why}; read it with pandas.read_csv(path, sep=..., "
-        "chunksize=...) and pass a function that returns an iterator over pairs (X, y)."
-    )
+def _dialect(path: Path) -> dict[str, Any]:
+    """Return how columns are set apart; of a text file pandas finds it out."""
+    if path.suffix.lower() == ".txt":
+        return {"sep": None, "engine": "python"}
+    return {"sep": "\t" if path.suffix.lower() == ".tsv" else ","}
 
 
 def _split(frame: Any, target: Any) -> tuple[Any, Any]:
@@ -217,8 +163,7 @@ def _memory_map(path: Path) -> Any:
 
 def _require_column(path: Path, target: Any) -> None:
     if path.suffix.lower() in TEXT:
-        separator = _separator_of(path)
-        names = list(_module("pandas").read_csv(path, nrows=0, sep=separator, index_col=False).columns)
+        names = list(_module("pandas").read_csv(path, nrows=0, **_dialect(path)).columns)
         kind = "CSV"
     else:
         names, kind = list(_parquet(path).schema_arrow.names), "Parquet"
