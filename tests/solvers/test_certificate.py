@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from sklearn.exceptions import ConvergenceWarning
 from tests.reference.conic import assert_encloses, conic_optimum
 from tests.reference.problems import random_problem
 
+from kernelweave import MKLClassifier
 from kernelweave.geometry import (
     BoxSimplex,
     ElasticNetBall,
@@ -83,6 +85,35 @@ def test_the_gap_is_a_share_of_the_objective():
 def test_bounds_of_problems_that_share_nothing_add_up():
     total = Certificate.total([Certificate(3.0, 2.0), Certificate(1.5, 1.0)])
     assert total == Certificate(4.5, 3.0)
+
+
+def test_a_certificate_prints_as_one_line_that_says_whether_the_tolerance_was_reached():
+    within = Certificate(12.5, 12.499, tol=1e-4)
+    assert str(within) == (
+        "objective 12.5, lower bound 12.499, gap 0.001 (8e-05 of the objective): within the tolerance of 0.0001"
+    )
+    assert str(Certificate(2.0, 1.0, tol=1e-4)).endswith(
+        "(0.5 of the objective): above the tolerance of 0.0001"
+    )
+    assert str(Certificate(2.0, 1.0)) == "objective 2, lower bound 1, gap 1 (0.5 of the objective)"
+    assert str(Certificate(2.0, -INF, tol=0.1)).endswith("above the tolerance of 0.1")
+    for one in (within, Certificate(np.float64(2.0), np.float64(1.0))):
+        assert eval(repr(one)) == one
+        assert eval(repr(one)).tol == one.tol
+    assert repr(Certificate(np.float64(2.0), 1.0)) == "Certificate(upper=2.0, lower=1.0)"
+
+
+def test_fits_say_whether_their_tolerance_was_reached(rng):
+    X = rng.normal(size=(40, 3))
+    y = np.where(X[:, 0] > 0, 1, 0)
+    assert "within the tolerance of 0.0001" in str(MKLClassifier().fit(X, y).certificate_)
+    assert "within the tolerance of 0.01" in str(
+        MKLClassifier(solver=Newton(tol=1e-2)).fit(X, y).certificate_
+    )
+    with pytest.warns(ConvergenceWarning):
+        model = MKLClassifier(max_iter=1).fit(X, np.arange(40) % 3)
+    assert "above the tolerance of 0.0001" in str(model.certificate_)
+    assert str(model.certificates_[0]).endswith("the tolerance of 0.0001")
 
 
 # -- lower bounds from dual points

@@ -11,10 +11,9 @@ from threading import Event
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.adaptive.held_out import (
     HeldOutComparison,
@@ -258,7 +257,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         is_centred = getattr(kernels, "is_centred", False) and not self.unit_trace  # with missing views it is
         if is_centred or not self.centre or self._has_nothing_to_switch(kernels):
             return data
-        how: dict[str, Any] = {"unit_trace": self.unit_trace, "n_threads": effective_n_jobs(self.n_jobs)}
+        how: dict[str, Any] = {"unit_trace": self.unit_trace, "n_threads": threads_for(self.n_jobs)}
         with blas_threads(1):
             kernels = accepting_missing_views(kernels)
             if hasattr(kernels, "centred"):
@@ -316,7 +315,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
         report = raising_when_stopped(stop, None)
         try:
             switching = replace(switching, rule=replace(rule, prior=self._prior_of(switching, report)))
-            return self._judged(switching, effective_n_jobs(self.n_jobs), stop)
+            return self._judged(switching, threads_for(self.n_jobs), stop)
         except KeyboardInterrupt:  # still solve once on all samples, so that there is a model
             stop.set()
             return SwitchPlan.without_flips(switching.rule)

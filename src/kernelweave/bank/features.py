@@ -48,6 +48,12 @@ class FittedFeatures(ABC):
 
     transforms: Sequence[Matrix | None]
     offsets: Indices
+    _fitted: Any
+
+    @property
+    def kernels(self) -> Any:
+        """The fitted bank whose features these are."""
+        return self._fitted
 
     @property
     def sizes(self) -> list[int]:

@@ -20,6 +20,7 @@ from kernelweave.bank.scaled import RescaledKernels
 from kernelweave.bank.spec import Bank
 from kernelweave.gram import KernelSource, StreamedGrams
 from kernelweave.kernels import Centering, UnitTrace
+from kernelweave.views.views import Views
 
 
 def fit_with_missing_views(bank: Any, X: Any) -> FittedKernels:
@@ -64,6 +65,9 @@ class ViewReader(Protocol):
 
     def take(self, X: Any, rows: Indices) -> Any:
         """Return these rows as the fitted kernels of the group want them."""
+
+    def looks_at(self) -> list[tuple[str | None, int, Indices]]:
+        """Return the views that are looked at, with their number of columns and the kernels of the group that do."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +202,21 @@ class KernelsWithMissingViews(FittedKernels):
 
     def check_rows(self, X: Any) -> None:
         self.available_in(X)
+
+    def with_all_views(self, X: Views) -> tuple[Views, dict[str, Indices]]:
+        """Return Views with rows of NaN in place of views that are not in X, and the kernels that look at these."""
+        absent: dict[str, tuple[int, list[int]]] = {}
+        for group in self.groups:
+            for view, width, kernels in group.reader.looks_at():
+                if view is not None and view not in X:
+                    absent.setdefault(view, (width, []))[1].extend(group.kernels[kernels].tolist())
+        if not absent or not any(name in X for name in self._views_looked_at()):
+            return X, {}
+        empty = {name: np.full((len(X), width), np.nan) for name, (width, _) in absent.items()}
+        return X.with_tables(empty), {name: np.array(kernels) for name, (_, kernels) in absent.items()}
+
+    def _views_looked_at(self) -> set[str | None]:
+        return {view for group in self.groups for view, *_ in group.reader.looks_at()}
 
     def cross(
         self, X: Any, which: Indices | None = None, columns: Indices | None = None
@@ -346,6 +365,14 @@ class BlockReader:
     def take(self, X: Any, rows: Indices) -> Any:
         return X if rows.size == X.shape[0] else _safe_indexing(X, rows)
 
+    def looks_at(self) -> list[tuple[str | None, int, Indices]]:
+        used = np.asarray(self.used)
+        return [
+            (view, width, np.flatnonzero(used == number))
+            for number, block in enumerate(self.blocks)
+            for view, width in block.tables
+        ]
+
 
 @dataclass(frozen=True)
 class MatrixReader:
@@ -370,6 +397,9 @@ class MatrixReader:
         if whole and rows.size == given[0].shape[0]:
             return X
         return [given[m][np.ix_(rows, self.places)] for m in self.kernels]
+
+    def looks_at(self) -> list[tuple[str | None, int, Indices]]:
+        return []
 
 
 def _fit_blocks(bank: Bank, X: Any) -> FittedBank | KernelsWithMissingViews:

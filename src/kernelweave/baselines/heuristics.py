@@ -8,9 +8,8 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.baselines.target_alignment import label_moments
 from kernelweave.baselines.two_step import HoldsSamplesOut, TwoStepClassifier, of_unit_sum
@@ -128,7 +127,7 @@ class PWMKClassifier(HoldsSamplesOut, TwoStepClassifier):
         Y = np.column_stack(list(task.targets.values()))
         index, n_problems = class_indices(Y), len(task.targets)
         folds = stratified_folds(self.cv, index, task.data.groups)
-        n_threads = effective_n_jobs(self.n_jobs)
+        n_threads = threads_for(self.n_jobs)
         accuracies = np.empty((n_problems, len(task.kernels)))
         with count_bar(self.verbose, "kernels alone") as done:
             for m, K in enumerate(task.kernels.grams()):

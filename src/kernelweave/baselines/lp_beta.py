@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import contributions, layered_scores
 from kernelweave.baselines.heuristics import fit_arguments, held_out_values, unit_margin
@@ -130,7 +129,7 @@ class LPBetaClassifier(HoldsSamplesOut):
         require_room(needed, self.memory_limit, what, "raise memory_limit, or use fewer samples")
         learner, targets = fit_arguments(self._learner, Y)
         outputs, classifiers = np.empty((M, *Y.shape)), []
-        n_threads = effective_n_jobs(self.n_jobs)
+        n_threads = threads_for(self.n_jobs)
         with count_bar(self.verbose, "kernels alone") as done:
             for m, K in enumerate(data.kernels.grams()):
                 outputs[m] = held_out_values(K, self._learner, Y, data.weight, folds, self.tol, n_threads)

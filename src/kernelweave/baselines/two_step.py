@@ -9,9 +9,8 @@ from threading import Event
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.calibration import calibrate
@@ -89,7 +88,7 @@ class TwoStepClassifier(BaselineClassifier):
         starts: Sequence[WarmStart] | None = None,  # noqa: ARG002 - the weights are given
         stop: Event | None = None,
     ) -> list[FitResult]:
-        with blas_threads(effective_n_jobs(self.n_jobs)):
+        with blas_threads(threads_for(self.n_jobs)):
             weights = dict(zip(task.targets, self._weigh(task), strict=True))
         return super()._solve(replace(task, data=replace(task.data, extra=weights)), None, stop)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._threads import threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.column_table import ColumnTable
 from kernelweave.bank.cross import scores, weighted_contributions
@@ -80,7 +81,7 @@ class KernelEstimator(LearntKernel, BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def _n_threads(self) -> int:
         """How many threads passes over new samples have."""
-        return int(effective_n_jobs(getattr(self, "n_jobs", None)))
+        return threads_for(getattr(self, "n_jobs", None))
 
     def _kernel_rest(self) -> AnyArray:
         """Return what no kernel adds to the decision values: (problems,)."""
@@ -95,10 +96,10 @@ class KernelEstimator(LearntKernel, BaseEstimator, ABC):  # type: ignore[misc]
         """Return decision values, one column per problem, in the shape the user expects."""
         return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
-    def _set_certificates(self, certificates: list[Certificate]) -> None:
-        """Set what is known of the optimum, from one certificate per problem."""
-        self.certificates_ = certificates
-        self.certificate_ = Certificate.total(certificates)
+    def _set_certificates(self, certificates: list[Certificate], tol: float) -> None:
+        """Set what is known of the optimum, from one certificate per problem solved to a relative gap of ``tol``."""
+        self.certificates_ = [replace(one, tol=tol) for one in certificates]
+        self.certificate_ = replace(Certificate.total(certificates), tol=tol)
         self.duality_gap_ = self.certificate_.relative_gap
         self.objective_ = self.certificate_.upper
 

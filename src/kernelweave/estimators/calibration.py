@@ -14,7 +14,13 @@ from sklearn.model_selection import cross_val_predict
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.estimators.base import fitted_attributes, reset
 from kernelweave.estimators.class_targets import indicators, is_multilabel
-from kernelweave.estimators.validation import as_one_array, as_samples, is_precomputed, require_same_rows
+from kernelweave.estimators.validation import (
+    as_one_array,
+    as_samples,
+    is_precomputed,
+    label_column,
+    require_same_rows,
+)
 
 FOLDS = 5
 
@@ -75,7 +81,7 @@ def _calibrate_labels(estimator: Any, plain: Any, X: Any, Y: AnyArray, sample_we
 
 def require_enough(y: Any, of: str = "") -> None:
     """Raise ValueError where a class is too small to be in every fold of the calibration."""
-    _, counts = np.unique(np.asarray(y), return_counts=True)
+    _, counts = np.unique(label_column(y), return_counts=True)
     if counts.min(initial=FOLDS) < FOLDS:
         raise ValueError(
             f"probability=True calibrates by {FOLDS}-fold cross-validation, but the smallest class {of}has "

@@ -10,9 +10,8 @@ from threading import Event
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.missing_views import accepting_missing_views, fit_with_missing_views
 from kernelweave.errors import IndefiniteKernelError
@@ -127,7 +126,7 @@ class MKLModel(ColumnEffects, KernelFeatures, KernelEstimator):
                 partial(self._solve_target, task, name, start, bar(name, self.tol))
                 for name, start in zip(task.targets, each, strict=True)
             ]
-            return interruptible(jobs, effective_n_jobs(self.n_jobs), stop)
+            return interruptible(jobs, threads_for(self.n_jobs), stop)
 
     def _solve_target(
         self, task: FitTask, name: str, start: WarmStart | None, progress: Progress | None, stop: Event
@@ -182,7 +181,7 @@ class MKLModel(ColumnEffects, KernelFeatures, KernelEstimator):
         self.dual_coef_ = (coef[self.support_] / unit).T
         self.intercept_ = np.concatenate([r.intercept for r in results]) / unit
         self.n_support_ = self._count_support(task.data)
-        self._set_certificates([r.certificate for r in solved])
+        self._set_certificates([r.certificate for r in solved], self._solver(len(task.kernels)).gap_tol)
         self.n_iter_ = max(r.n_iter for r in solved)
         histories = [list(r.history) for r in solved]
         self.history_ = histories[0] if len(solved) == 1 else histories
@@ -233,7 +232,7 @@ class MKLModel(ColumnEffects, KernelFeatures, KernelEstimator):
 
     def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:
         """Return what decides how the kernels are held for this many targets and candidate models."""
-        n_jobs, joined = effective_n_jobs(self.n_jobs), n_targets == 1
+        n_jobs, joined = threads_for(self.n_jobs), n_targets == 1
         solver = SolverSize(
             matrices=self._learner.held_matrices,
             columns=data.Y.shape[1] if joined else 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
+from kernelweave._threads import threads_for
 
 from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.column_table import ColumnTable
@@ -61,7 +61,7 @@ class OnFeatures(KernelEstimator):
     def _contributions(self, X: Any) -> AnyArray:
         if all(coef is None for coef in self.feature_coef_):  # no kernel is used
             return np.zeros((n_rows(X), self.intercept_.size, len(self.feature_coef_)))
-        return np.asarray(self.features_.contributions(X, self.feature_coef_, effective_n_jobs(self.n_jobs)))
+        return np.asarray(self.features_.contributions(X, self.feature_coef_, threads_for(self.n_jobs)))
 
     def _values(self, X: Any) -> AnyArray:
         self._require_fit()

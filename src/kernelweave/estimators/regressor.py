@@ -12,7 +12,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.feature_model import FeatureModel
 from kernelweave.estimators.training import TrainingData
-from kernelweave.estimators.validation import check_choice, plain_weights, real_targets
+from kernelweave.estimators.validation import check_choice, checked_weights, real_targets
 from kernelweave.geometry import Simplex
 from kernelweave.learners import Square
 from kernelweave.solvers import Newton
@@ -127,7 +127,7 @@ class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
 
     def _encode_targets(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, None]:
         Y = real_targets(y, n_samples)
-        return Y, plain_weights(sample_weight, Y), None
+        return Y, checked_weights(sample_weight, Y), None
 
     def _problems(self, data: TrainingData) -> dict[str, AnyArray]:
         if data.Y.shape[1] == 1 or self.multioutput == "shared":

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import joblib
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.bank.features import Features
@@ -225,7 +225,7 @@ class ObscureClassifier(ClassifierMixin, KernelFeatures, KernelEstimator):  # ty
         self.kernel_weights_, self.kernel_norms_ = found.eta, found.norms
         self.scorer_: Any = FeatureScorer(features, found.eta, found.theta)
         self.n_support_ = found.n_support
-        self._set_bounds(found.certificate, found.history)
+        self._set_bounds(found.certificate, found.history, tol)
         warn_of_gap(found.certificate, tol, f"max_rounds={max_rounds} were made; raise it, or tol")
         return self
 
@@ -328,7 +328,7 @@ class ObscureClassifier(ClassifierMixin, KernelFeatures, KernelEstimator):  # ty
             tol=solver.tol,
             dtype="float64",
             memory_limit=self.memory_limit,
-            n_threads=effective_n_jobs(self.n_jobs),
+            n_threads=threads_for(self.n_jobs),
             solver=SolverSize(columns=n_classes),
             stored_up_to=20_000,
         )
@@ -344,9 +344,7 @@ class ObscureClassifier(ClassifierMixin, KernelFeatures, KernelEstimator):  # ty
 
     def _kernel_rows(self, fitted: Any, features: Any, X: Any) -> KernelRows:
         if features is None:
-            rows = build_kernel_rows(
-                fitted, self.classes_.size, self.memory_limit, effective_n_jobs(self.n_jobs)
-            )
+            rows = build_kernel_rows(fitted, self.classes_.size, self.memory_limit, threads_for(self.n_jobs))
             check_diagonals(rows.diagonals)
             return rows
         # Beside the features a solver holds K_m A, a change of it, and a copy on the way.
@@ -391,15 +389,16 @@ class ObscureClassifier(ClassifierMixin, KernelFeatures, KernelEstimator):  # ty
         self.support_ = np.flatnonzero(result.coef.any(axis=1))
         self.dual_coef_ = np.ascontiguousarray(result.coef[self.support_].T)
         self.n_support_ = int(self.support_.size)
-        self._set_bounds(result.certificate, result.history)
+        self._set_bounds(result.certificate, result.history, getattr(self.part("solver"), "tol", None))
         self.n_passes_ = result.passes
         self.scorer_ = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_, self._n_threads)
         if isinstance(rows, FeatureRows):
             self.scorer_ = FeatureScorer(features, result.eta, rows.Phi.T @ result.coef)
 
-    def _set_bounds(self, certificate: Certificate, history: Sequence[Record]) -> None:
-        """Set the bounds of the optimum, and their history."""
-        self.certificate_, self.bounds_ = certificate, OptimumBounds(certificate.lower, certificate.upper)
+    def _set_bounds(self, certificate: Certificate, history: Sequence[Record], tol: float | None) -> None:
+        """Set the bounds of the optimum, and their history; ``tol`` is the relative gap asked for, if any was."""
+        self.certificate_ = replace(certificate, tol=tol)
+        self.bounds_ = OptimumBounds(certificate.lower, certificate.upper)
         self.duality_gap_, self.objective_ = certificate.relative_gap, certificate.upper
         self.history_ = list(history)
         self.n_iter_ = len(self.history_)

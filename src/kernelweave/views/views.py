@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Mapping
+from copy import copy
 from typing import Any, NoReturn, overload
 
 import numpy as np
@@ -181,6 +182,12 @@ class Views:
         before = np.arange(self._n_origin) if self._rows is None else self._rows
         sliced._rows, sliced._n_origin = before[rows], self._n_origin
         return sliced
+
+    def with_tables(self, more: Mapping[str, Table]) -> Views:
+        """Return the views with more tables of the same samples beside them."""
+        found = copy(self)
+        found._tables = {**self._tables, **more}
+        return found
 
     def concatenate(self) -> Any:
         """Return all views side by side as one float64 array (CSR when one of them is sparse)."""

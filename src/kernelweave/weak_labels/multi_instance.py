@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -330,7 +330,7 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
 
     def _set_fit(self, fit: BagFit, signs: Vector, values: list[Vector]) -> None:  # noqa: ARG002
         """Set what was learnt; ``values`` are those of the training instances, by bag."""
-        self.certificate_ = fit.result.certificate
+        self.certificate_ = replace(fit.result.certificate, tol=self.tol)
         self.duality_gap_, self.objective_ = self.certificate_.relative_gap, self.certificate_.upper
         self.n_iter_ = fit.n_iter
         self.point_coef_ = fit.coef[None]
