@@ -62,10 +62,12 @@ def test_an_array_beside_the_tables_of_a_file_is_a_view_of_one_column(tmp_path):
     assert {name: len(columns) for name, columns in summary["views"].items()} == {
         "mri": 3,
         "mri.age": 1,
+        "mri.site": 1,
         "rna": 2,
     }
-    assert summary["views"]["mri.age"] == ["mri:age"]
-    assert summary["left_out"] == {"mri:site": "not a number"}
+    assert summary["views"]["mri.age"] == ["age"]
+    assert summary["left_out"] == {}
+    assert {row["column"]: row["type"] for row in summary["columns"]}["site"] == "category"
     assert run("predict", tmp_path / "m.kw", *files).exit_code == 0
 
 
