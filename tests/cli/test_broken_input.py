@@ -77,7 +77,11 @@ BROKEN = {
     "a column too large": (table(lambda t: t.assign(b1=t.b1 * 1e160)), [], "'b1' has values as large as"),
     "decimal commas": (csv(COMMAS), ["--id", "key"], "write 1.5 for 1,5"),
     "decimal commas in a view": (csv(COMMAS), ["--view", "v=a1"], "write 1.5 for 1,5"),
-    "names of rows only": (table(lambda t: t[["key", "label"]].assign(key="k" + t.key)), [], "number the rows: 'key'"),
+    "names of rows only": (
+        table(lambda t: t[["key", "label"]].assign(key="k" + t.key)),
+        [],
+        "number the rows: 'key'",
+    ),
     "the target alone": (table(lambda t: t[["label"]]), [], "no column beside the target"),
     "a name with two separators": (csv("a;b,label\n1;2,yes\n1;3,no\n"), [], "not clear which of ',' and ';'"),
     "a header with another separator": (
@@ -110,7 +114,11 @@ BROKEN = {
         "every row",
     ),
     "no rows in common": (pair(LEFT, RIGHT.assign(key="z" + RIGHT.key)), ["--id", "key"], "shares no key"),
-    "no id to guess": (pair(LEFT, RIGHT.rename(columns={"key": "who"})), [], "No column matches the rows of one, two"),
+    "no id to guess": (
+        pair(LEFT, RIGHT.rename(columns={"key": "who"})),
+        [],
+        "No column matches the rows of one, two",
+    ),
     "an id that repeats": (pair(LEFT, TWICE), [], "'key' is empty or repeated in two"),
     "several ids to guess": (
         pair(LEFT.assign(mrn=range(60)), RIGHT.assign(mrn=range(60))),

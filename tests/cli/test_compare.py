@@ -27,7 +27,18 @@ def file(tmp_path):
 
 
 def test_scores_are_those_of_cross_validation_and_differences_are_paired(file):
-    words = ["--target", "label", *VIEWS, "--method", "simple_mkl", "--bank", "gaussians", "--folds", "3", "--json"]
+    words = [
+        "--target",
+        "label",
+        *VIEWS,
+        "--method",
+        "simple_mkl",
+        "--bank",
+        "gaussians",
+        "--folds",
+        "3",
+        "--json",
+    ]
     done = run("compare", file, *words)
     assert done.exit_code == 0, done.output
     summary = json.loads(done.stdout)

@@ -114,7 +114,18 @@ def test_three_classes_and_numbers_go_round(tmp_path):
     assert found.columns.tolist() == ["prediction", "decision x", "decision y", "decision z"]
     assert (found["prediction"] == kernelweave.load(tmp_path / "c").predict(table[columns])).all()
 
-    words = ["--target", "amount", "--view", "v=a1:b3", "--cost", "10", "--bank", "gaussians", "--model", tmp_path / "r"]
+    words = [
+        "--target",
+        "amount",
+        "--view",
+        "v=a1:b3",
+        "--cost",
+        "10",
+        "--bank",
+        "gaussians",
+        "--model",
+        tmp_path / "r",
+    ]
     assert "regression" in run("fit", file, *words).output
     run("predict", tmp_path / "r", file, "--out", tmp_path / "q.csv")
     bank = KernelBank.per_view(KERNELS, views={"v": [0, 1, 2, 3, 4]}, transform="by_type")
@@ -161,7 +172,9 @@ def test_a_missing_id_is_noted_and_rows_are_numbered(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_every_method_can_be_fitted(method):
     table = frame(24)
-    model = methods.make_model(method, methods.make_bank("linear", {"v": ["a1", "a2", "b1"]}), "classification", None)
+    model = methods.make_model(
+        method, methods.make_bank("linear", {"v": ["a1", "a2", "b1"]}), "classification", None
+    )
     assert (
         model.fit(table[["a1", "a2", "b1"]], table["label"]).score(table[["a1", "a2", "b1"]], table["label"])
         > 0.4

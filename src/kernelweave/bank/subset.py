@@ -65,7 +65,9 @@ class ChosenBank(OfAnotherBank):
         place = {item.name: m for m, item in enumerate(items)}
         found = [place.get(one) if isinstance(one, str) else one for one in self.kernels]
         if set(found) <= {None}:
-            raise ValueError(f"The bank has none of the kernels {', '.join(map(str, self.kernels))} for these samples.")
+            raise ValueError(
+                f"The bank has none of the kernels {', '.join(map(str, self.kernels))} for these samples."
+            )
         return [one for one in found if one is not None]
 
 

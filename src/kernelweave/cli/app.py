@@ -42,7 +42,9 @@ Order = Annotated[
 ]
 Identity = Annotated[
     str | None,
-    typer.Option("--id", help="Column that tells rows apart; several files are matched by it, and it is guessed."),
+    typer.Option(
+        "--id", help="Column that tells rows apart; several files are matched by it, and it is guessed."
+    ),
 ]
 Cost = Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")]
 # What the library raises for bad input: the commands on the user's own files report these as one sentence.
@@ -176,7 +178,9 @@ def fit(
 @app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="A model file that fit has written.")],
-    data: Annotated[list[str], typer.Argument(help="Files as those of fit; of several some may be left out.")],
+    data: Annotated[
+        list[str], typer.Argument(help="Files as those of fit; of several some may be left out.")
+    ],
     out: Annotated[Path | None, typer.Option(help="CSV file to write; none prints it.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
 ) -> None:

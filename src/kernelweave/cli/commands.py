@@ -147,8 +147,8 @@ def predict(
         )
     if out is not None:
         check_output(out, [*data, str(model_file)], is_predictions, "file of predictions")
-    model, content, summary = load(model_file), StringIO(), {"rows": 0, "unused": [], "notes": []}
-    is_first = True
+    model, content, is_first = load(model_file), StringIO(), True
+    summary: dict[str, Any] = {"rows": 0, "unused": [], "notes": []}
     with _csv(out, content) as write, reading_bar(verbose and out is not None, "predicting") as watch:
         for X, ids, where in _samples(data, notes, _words_of(model), watch, summary):
             try:

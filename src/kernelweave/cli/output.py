@@ -11,7 +11,6 @@ from kernelweave.bank.column_table import ColumnUse
 from kernelweave.cli.commands import has_columns
 from kernelweave.report.columns import alike
 
-
 # Of more kernels than these, those without weight are counted only.
 MOST_KERNELS = 12
 
@@ -53,7 +52,9 @@ def print_columns(console: Console, summary: dict[str, Any]) -> None:
     for reason, names in reasons.items():
         table.add_row(f"left out: {reason}", _name_list(names))
     for view, lacking in summary["lacking"].items():
-        table.add_row(f"lack {view}", f"{lacking['rows']} rows: {_name_list(lacking['who'], lacking['rows'])}")
+        table.add_row(
+            f"lack {view}", f"{lacking['rows']} rows: {_name_list(lacking['who'], lacking['rows'])}"
+        )
     console.print(table)
     if summary.get("columns"):
         console.print(encoding_table(summary["columns"]))
@@ -62,11 +63,25 @@ def print_columns(console: Console, summary: dict[str, Any]) -> None:
 def encoding_table(columns: list[dict[str, Any]]) -> Table:
     """Return how columns were encoded and how often they were filled; those that are alike share a line."""
     table = Table(title="How columns were encoded")
-    heads = {"columns": "left", "view": "left", "type": "left", "encoding": "left", "empty cells": "right", "note": "left"}
+    heads = {
+        "columns": "left",
+        "view": "left",
+        "type": "left",
+        "encoding": "left",
+        "empty cells": "right",
+        "note": "left",
+    }
     for head, side in heads.items():
         table.add_column(head, justify=side)  # type: ignore[arg-type]
     for row in alike(ColumnUse(**one) for one in columns):
-        cells = [_name_list(row["names"]), row["view"], row["type"], row["encoding"], row["filled"], row["note"]]
+        cells = [
+            _name_list(row["names"]),
+            row["view"],
+            row["type"],
+            row["encoding"],
+            row["filled"],
+            row["note"],
+        ]
         table.add_row(*cells)
     return table
 

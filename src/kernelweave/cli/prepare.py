@@ -109,7 +109,9 @@ class PreparedInParts:
     def score(self, model: Any) -> float:
         """Return the accuracy, or R², on the rows."""
         found = np.concatenate([model.predict(X) for X, _ in self._read()])
-        return float(r2_score(self.y, found) if self.labels is None else accuracy_score(self.labels[self.y], found))
+        return float(
+            r2_score(self.y, found) if self.labels is None else accuracy_score(self.labels[self.y], found)
+        )
 
     def _read(self) -> Iterator[tuple[Any, Any]]:
         first = 0
@@ -147,9 +149,7 @@ class TableColumns:
         return list(dict.fromkeys(name for columns in self.names.values() for name in columns))
 
 
-def prepare(
-    request: Request, watch: Watch = unwatched, *, held: bool = True
-) -> Prepared | PreparedInParts:
+def prepare(request: Request, watch: Watch = unwatched, *, held: bool = True) -> Prepared | PreparedInParts:
     """Read the files and decide what every column is; a table that need not be ``held`` stays in its file."""
     if request.task not in ("auto", "classification", "regression"):
         raise DataError(f"--task is auto, classification or regression; got {request.task!r}.")
@@ -177,9 +177,9 @@ def prepare_held(request: Request, watch: Watch = unwatched) -> Prepared:
     notes = list(tables.notes)
     for file, used in columns.views.values():
         notes += look_at_cells(file.frame, used).values()
-    column = TargetColumn(request.target)
-    column.look(columns.file.frame[columns.target])
-    values = column.values()
+    target = TargetColumn(request.target)
+    target.look(columns.file.frame[columns.target])
+    values = target.values()
     notes += _repeated_ids(tables, columns)
     bank = make_bank(request.bank, columns.declared)
     X, ids, n_all = _samples(tables, columns)
@@ -190,8 +190,10 @@ def prepare_held(request: Request, watch: Watch = unwatched) -> Prepared:
         notes.append(f"{rows.size} of {n_all} rows are used, drawn at random; --rows says how many")
     if rows.size < len(X):
         X, ids = _safe_indexing(X, rows), None if ids is None else ids[rows]
-    y, task = read_target(values if ids is None else _of_samples(values, tables, columns, ids), request.target, request.task)
-    summary = _summary(request, tables, columns, y, task, notes)
+    y, task = read_target(
+        values if ids is None else _of_samples(values, tables, columns, ids), request.target, request.task
+    )
+    summary = _summary(tables, columns, y, task, notes)
     names = [str(name) for name in (np.arange(len(y)) if ids is None else ids)]
     summary["lacking"] = lacking_summary(lacking_rows(bank, X), names)
     return Prepared(X, y, bank, None if ids is None else names, summary)
@@ -237,7 +239,12 @@ def _rows_to_learn_from(
 
 def _of_samples(values: Any, tables: Tables, columns: TableColumns, ids: AnyArray) -> Any:
     """Return the target in the order of the ids."""
-    return pandas().Series(values.to_numpy(), index=tables.ids(columns.file)).loc[list(ids)].reset_index(drop=True)
+    return (
+        pandas()
+        .Series(values.to_numpy(), index=tables.ids(columns.file))
+        .loc[list(ids)]
+        .reset_index(drop=True)
+    )
 
 
 def _assigned(tables: Tables, request: Request) -> TableColumns:
@@ -278,7 +285,11 @@ def _prepare_in_parts(request: Request, watch: Watch) -> PreparedInParts:
     orders = parse_orders(request.orders)
     name, path = named_path(request.data[0])
     kept = [request.target, *orders, *([] if request.id_column is None else [request.id_column])]
-    target, ids, named_like_ids = TargetColumn(request.target), DifferentValues(), dict[str, DifferentValues]()
+    target, ids, named_like_ids = (
+        TargetColumn(request.target),
+        DifferentValues(),
+        dict[str, DifferentValues](),
+    )
     tables: Tables | None = None
     n_rows, doubtful = 0, dict[str, str]()
     for frame, _ in watched_parts(path, kept, watch=watch):
@@ -287,7 +298,10 @@ def _prepare_in_parts(request: Request, watch: Watch) -> PreparedInParts:
             tables = part
             columns = _assigned(tables, request)
             named_like_ids = {one: DifferentValues() for one, why in columns.left_out.items() if why == ID}
-        doubtful = look_at_cells(frame, columns.used, f" (rows {n_rows + 1} to {n_rows + len(frame)} of {path})") | doubtful
+        doubtful = (
+            look_at_cells(frame, columns.used, f" (rows {n_rows + 1} to {n_rows + len(frame)} of {path})")
+            | doubtful
+        )
         n_rows += len(frame)
         for column, levels in orders.items():
             ordered(frame[part.find(column)[1]], levels, column)
@@ -304,7 +318,7 @@ def _prepare_in_parts(request: Request, watch: Watch) -> PreparedInParts:
     y, task = read_target(target.values(), request.target, request.task)
     notes = [repeated_id_note(column) for column, seen in named_like_ids.items() if seen.repeat()]
     notes += doubtful.values()
-    summary = _summary(request, tables, columns, y, task, notes)
+    summary = _summary(tables, columns, y, task, notes)
     labels = None
     if task == "classification":
         labels, y = np.unique(y, return_inverse=True)
@@ -331,9 +345,7 @@ class DifferentValues:
         return (int(order[same[0]]), int(order[same[0] + 1])) if same.size else None
 
 
-def _summary(
-    request: Request, tables: Tables, columns: TableColumns, y: Any, task: str, notes: list[str]
-) -> dict[str, Any]:
+def _summary(tables: Tables, columns: TableColumns, y: Any, task: str, notes: list[str]) -> dict[str, Any]:
     if len(y) < 2:
         raise DataError(f"A model needs at least 2 rows, received {len(y)}; give a table with more.")
     summary: dict[str, Any] = {

@@ -36,7 +36,8 @@ class Tables:
     def find(self, column: str) -> tuple[TableFile, str]:
         """Return the file that has a column, ``column`` or ``file:column``, and its name there."""
         names = [
-            column if column in file.frame.columns else column.removeprefix(f"{file.name}:") for file in self.files
+            column if column in file.frame.columns else column.removeprefix(f"{file.name}:")
+            for file in self.files
         ]
         found = [
             (file, name) for file, name in zip(self.files, names, strict=True) if name in file.frame.columns
@@ -61,7 +62,9 @@ class Tables:
             )
         values = file.frame[self.id_column].tolist()
         if any(map(is_empty, values)):
-            raise DataError(f"The id column {self.id_column!r} of {file.path} has empty cells; every row needs an id.")
+            raise DataError(
+                f"The id column {self.id_column!r} of {file.path} has empty cells; every row needs an id."
+            )
         found = [_id(value, match=len(self.files) > 1) for value in values]
         value, count = Counter(found).most_common(1)[0]
         if count > 1:
@@ -101,16 +104,18 @@ def read_tables(
     return Tables(files if len(shared) == 1 else read([key]), key, (said,))
 
 
-def joined(tables: Tables, views: dict[str, tuple[TableFile, list[str]]], *, strangers: bool = False) -> Views:
+def joined(
+    tables: Tables, views: dict[str, tuple[TableFile, list[str]]], *, strangers: bool = False
+) -> Views:
     """Return columns of several files as views of everybody who is in one of them; others lack that view.
 
     ``strangers`` says that files need not have anybody in common.
     """
-    key = tables.id_column
     frames = {
-        name: file.frame[columns].assign(**{key: tables.ids(file)}) for name, (file, columns) in views.items()
+        name: file.frame[columns].set_axis(tables.ids(file), axis=0)
+        for name, (file, columns) in views.items()
     }
-    return Views.join(frames, on=key, strangers=strangers)
+    return Views.join(frames, strangers=strangers)
 
 
 def views_of(file: TableFile, columns: Sequence[str], *, several: bool) -> dict[str, list[str]]:
@@ -133,7 +138,10 @@ def views_of(file: TableFile, columns: Sequence[str], *, several: bool) -> dict[
 
 def _guessed_id(files: Sequence[TableFile], shared: Sequence[str]) -> str:
     """Return the one column that tells the rows of all files apart and says which belong together."""
-    cells = {name: [[_id(v, match=True) for v in f.frame[name] if not is_empty(v)] for f in files] for name in shared}
+    cells = {
+        name: [[_id(v, match=True) for v in f.frame[name] if not is_empty(v)] for f in files]
+        for name in shared
+    }
     found = [
         name
         for name, own in cells.items()

@@ -130,8 +130,8 @@ def scores_without_views(
 ) -> dict[str, Vector]:
     """Return the scores of the model without each view.
 
-    ``views`` are the positions of each view's kernels, ``names`` what these are called; ``score`` is called with the name of the view, the
-    model without it and the samples as that model takes them.
+    ``views`` are the positions of each view's kernels, ``names`` what these are called; ``score`` is called with
+    the name of the view, the model without it and the samples as that model takes them.
     """
     scores = {}
     for left_out, members in views.items():

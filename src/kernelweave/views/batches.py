@@ -109,7 +109,9 @@ def _opened(path: Path, y: Any) -> Any:
         )
     names = column_names_of(path)
     if y is not None and (not isinstance(y, str) or y not in names):
-        raise ValueError(f"For a file y is the name of the column with the labels, one of {names}; got {y!r}.")
+        raise ValueError(
+            f"For a file y is the name of the column with the labels, one of {names}; got {y!r}."
+        )
     return path
 
 

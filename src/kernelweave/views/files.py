@@ -125,7 +125,9 @@ def _separator(text: str, path: Path, *, is_all: bool) -> str:
     for sign in SEPARATORS:
         try:
             widths = [
-                len(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign) if "".join(row).strip()
+                len(row)
+                for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign)
+                if "".join(row).strip()
             ]
         except csv.Error:
             continue
@@ -136,8 +138,8 @@ def _separator(text: str, path: Path, *, is_all: bool) -> str:
     rivals = [sign for even, width, sign in found if even and best[0] and width == best[1]]
     if len(rivals) > 1:
         raise DataError(
-            f"It is not clear which of {' and '.join(map(repr, rivals))} sets the columns of {path} apart: names in the "
-            "header hold the other; write such names in double quotes."
+            f"It is not clear which of {' and '.join(map(repr, rivals))} sets the columns of {path} apart: names in "
+            "the header hold the other; write such names in double quotes."
         )
     return best[2]
 
@@ -147,7 +149,7 @@ def _csv_parts(path: Path, size: int, as_written: Sequence[str], as_text: Sequen
     with path.open("rb") as file:
         n_lines, n_bytes = head.n_lines, sum(len(line) for line in islice(file, head.n_lines))
         while content := _next_rows(file, size):
-            frame = _parsed(content, head, path, as_written, as_text, n_lines, n_bytes)
+            frame = _parsed(content, head, path, as_written, as_text, n_lines)
             n_lines += content.count(b"\n")
             n_bytes += len(content)
             yield Part(frame, n_bytes / n_all)
@@ -173,15 +175,21 @@ def _parsed(
     as_written: Sequence[str],
     as_text: Sequence[str],
     n_lines: int,
-    n_bytes: int,
 ) -> Any:
-    """Return rows of text, which begin after so many lines and bytes of the file, as a frame."""
+    """Return rows of text, which begin after so many lines of the file, as a frame."""
     pd = reading_module("pandas")
-    options: dict[str, Any] = {"sep": head.separator, "header": None, "names": head.names, "low_memory": False}
+    options: dict[str, Any] = {
+        "sep": head.separator,
+        "header": None,
+        "names": head.names,
+        "low_memory": False,
+    }
     written = [name for name in head.names if name in as_written]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # newer versions of pandas read every digit by default, and say so
+            warnings.simplefilter(
+                "ignore"
+            )  # newer versions of pandas read every digit by default, and say so
             text = {name: str for name in as_text if name in head.names}
             frame = pd.read_csv(io.BytesIO(content), dtype=text, float_precision="round_trip", **options)
             if written:  # read once more, where NA and 01 are what they are
