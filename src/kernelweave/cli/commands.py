@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from kernelweave.cli.files import TableFile, Watch, can_be_read_in_parts, named_path, pandas, watched_parts
 from kernelweave.cli.methods import can_use_landmarks, make_model
@@ -21,7 +22,7 @@ from kernelweave.cli.tables import Tables, joined, read_tables
 from kernelweave.errors import DataError
 from kernelweave.io import about, load, require_writable, save, whole_file
 from kernelweave.report import write_report
-from kernelweave.report.columns import columns_of, lacking_rows
+from kernelweave.report.columns import columns_of, lacking_rows, rows_without_a_view
 from kernelweave.report.findings import unique_messages
 from kernelweave.report.writer import require_installed
 from kernelweave.views.views import Views
@@ -152,9 +153,18 @@ def predict(
     with _csv(out, content) as write, reading_bar(verbose and out is not None, "predicting") as watch:
         for X, ids, where in _samples(data, notes, _words_of(model), watch, summary):
             try:
-                frame = prediction_table(model, X)
+                nothing = rows_without_a_view(model.bank, X)
+                kept = (
+                    np.setdiff1d(np.arange(len(X)), nothing) if nothing.size < len(X) else np.arange(len(X))
+                )
+                frame = prediction_table(model, X if kept.size == len(X) else _safe_indexing(X, kept))
             except (ValueError, TypeError) as error:
                 raise DataError(f"{where}{error}") from None
+            if kept.size < len(X):
+                frame = frame.set_axis(kept, axis=0).reindex(range(len(X)))
+                summary["notes"].append(
+                    f"{where}{nothing.size} rows have no value in any view, and no prediction"
+                )
             if ids is not None:
                 name = "id" if notes["id"] in frame.columns else notes["id"]
                 frame.insert(0, name, ids)
@@ -193,17 +203,11 @@ def _samples(
                 said.append(f"there is no id column {key!r}: rows are numbered")
                 key = None
         _require_columns(file, columns)
-        ids = Tables([file], key).ids(file)
-        if ids is not None:
-            seen.look(ids)
+        seen.look(ids := Tables([file], key).ids(file))
         last = n_rows + len(file.frame)
         yield file.frame[columns], ids, f"Rows {n_rows + 1} to {last} of {file.path}: "
         n_rows = last
-    if repeat := seen.repeat():
-        path = named_path(data[0])[1]
-        raise DataError(
-            f"Rows {repeat[0] + 1} and {repeat[1] + 1} of {path} have the same id; ids have to differ."
-        )
+    seen.require_different(named_path(data[0])[1])
 
 
 def _parts(word: str, kept: list[str], words: list[str], watch: Watch) -> Iterator[TableFile]:
@@ -228,22 +232,20 @@ def _joined_samples(tables: Tables, notes: Mapping[str, Any], summary: dict[str,
             else f"The model knows no file {unknown[0]!r}, only {', '.join(notes['files'])}."
         )
     files = {file.name: file for file in tables.files}
-    given, absent = {}, {}
+    given = {}
     for view, columns in notes["views"].items():
-        file = files.get(view) or files.get(view.rpartition(".")[0])
-        if file is None:
-            absent[view] = columns
-            continue
-        _require_columns(file, columns)
-        given[view] = (file, columns)
+        if (file := files.get(view) or files.get(view.rpartition(".")[0])) is not None:
+            _require_columns(file, columns)
+            given[view] = (file, columns)
     if not given:
         raise DataError(f"None of {', '.join(tables.names)} has columns that the model learnt from.")
     views = joined(tables, given, strangers=True)
-    nothing = {
-        view: pandas().DataFrame(np.full((len(views), len(columns)), np.nan), columns=columns)
-        for view, columns in absent.items()
-    }
-    X = Views({name: dict(views.items()).get(name, nothing.get(name)) for name in notes["views"]})
+    X = Views(
+        {
+            view: views[view] if view in given else pandas().DataFrame(np.nan, range(len(views)), columns)
+            for view, columns in notes["views"].items()
+        }
+    )
     lacking = {view: rows.size for view, rows in lacking_rows(None, X).items()}
     summary["notes"] += [f"{count} of {len(X)} rows lack {view}" for view, count in lacking.items()]
     used = {(file.name, name) for file, columns in given.values() for name in (*columns, tables.id_column)}

@@ -38,7 +38,7 @@ from kernelweave.cli.methods import make_bank
 from kernelweave.cli.tables import Tables, joined, read_tables, views_of
 from kernelweave.errors import DataError
 from kernelweave.gram.memory import budget, human, streamed_bytes
-from kernelweave.report.columns import lacking_rows, lacking_summary
+from kernelweave.report.columns import lacking_rows, lacking_summary, rows_without_a_view
 from kernelweave.views.batches import batches
 from kernelweave.views.files import read_parts
 
@@ -125,12 +125,16 @@ class PreparedInParts:
 
 @dataclass(frozen=True)
 class TableColumns:
-    """What the columns are: the target and its file, the columns of every view with their file, those left out."""
+    """What the columns are: the target and its file, the columns of every view with their file, those left out.
+
+    ``several`` says whether there are several files.
+    """
 
     file: TableFile = field(repr=False)
     target: str
     views: dict[str, tuple[TableFile, list[str]]]
     left_out: dict[str, str]
+    several: bool
 
     @property
     def names(self) -> dict[str, list[str]]:
@@ -140,8 +144,7 @@ class TableColumns:
     @property
     def declared(self) -> dict[str, list[str]] | None:
         """The views that a bank has to name: groups of columns of one table."""
-        joined_files = len({file.path for file, _ in self.views.values()} | {self.file.path}) > 1
-        return None if joined_files or list(self.views) == ["all"] else self.names
+        return None if self.several or list(self.views) == ["all"] else self.names
 
     @property
     def used(self) -> list[str]:
@@ -190,9 +193,8 @@ def prepare_held(request: Request, watch: Watch = unwatched) -> Prepared:
         notes.append(f"{rows.size} of {n_all} rows are used, drawn at random; --rows says how many")
     if rows.size < len(X):
         X, ids = _safe_indexing(X, rows), None if ids is None else ids[rows]
-    y, task = read_target(
-        values if ids is None else _of_samples(values, tables, columns, ids), request.target, request.task
-    )
+    values = values.iloc[rows] if ids is None else values.set_axis(tables.ids(columns.file)).loc[list(ids)]
+    y, task = read_target(values, request.target, request.task)
     summary = _summary(tables, columns, y, task, notes)
     names = [str(name) for name in (np.arange(len(y)) if ids is None else ids)]
     summary["lacking"] = lacking_summary(lacking_rows(bank, X), names)
@@ -227,24 +229,12 @@ def _rows_to_learn_from(
         leave_out(~np.isin(with_target, names), with_target, f"of {columns.file.name} are in no other file")
         learnt = np.isin(names, with_target)
         leave_out(~learnt, names, f"are not in {columns.file.name}, which has the target,")
-    lacking = lacking_rows(bank, X)
-    if len(lacking) == len(columns.views):
-        nothing = np.logical_and.reduce([np.isin(np.arange(len(X)), rows) for rows in lacking.values()])
-        leave_out(nothing & learnt, names, "have no value in any view")
-        learnt &= ~nothing
+    nothing = np.isin(np.arange(len(X)), rows_without_a_view(bank, X))
+    leave_out(nothing & learnt, names, "have no value in any view")
+    learnt &= ~nothing
     if not learnt.any():
         raise DataError(f"No row has both a target and a value to learn from: {'; '.join(notes)}.")
     return np.flatnonzero(learnt)
-
-
-def _of_samples(values: Any, tables: Tables, columns: TableColumns, ids: AnyArray) -> Any:
-    """Return the target in the order of the ids."""
-    return (
-        pandas()
-        .Series(values.to_numpy(), index=tables.ids(columns.file))
-        .loc[list(ids)]
-        .reset_index(drop=True)
-    )
 
 
 def _assigned(tables: Tables, request: Request) -> TableColumns:
@@ -270,7 +260,7 @@ def _assigned(tables: Tables, request: Request) -> TableColumns:
                 left_out[full] = ID if looks_like_id(name) else UNNAMED
     if not views:
         raise DataError(f"There is no column beside the target {request.target!r} to learn from.")
-    return TableColumns(target_file, target, views, left_out)
+    return TableColumns(target_file, target, views, left_out, several)
 
 
 def _repeated_ids(tables: Tables, columns: TableColumns) -> list[str]:
@@ -282,43 +272,31 @@ def _repeated_ids(tables: Tables, columns: TableColumns) -> list[str]:
 
 def _prepare_in_parts(request: Request, watch: Watch) -> PreparedInParts:
     """Look at all rows of a file once, and hold no more of them than the target."""
-    orders = parse_orders(request.orders)
     name, path = named_path(request.data[0])
-    kept = [request.target, *orders, *([] if request.id_column is None else [request.id_column])]
-    target, ids, named_like_ids = (
-        TargetColumn(request.target),
-        DifferentValues(),
-        dict[str, DifferentValues](),
-    )
-    tables: Tables | None = None
-    n_rows, doubtful = 0, dict[str, str]()
+    orders = {one.removeprefix(f"{name}:"): levels for one, levels in parse_orders(request.orders).items()}
+    kept = [request.target, request.target.removeprefix(f"{name}:"), *orders]
+    kept += [] if request.id_column is None else [request.id_column]
+    target, ids, n_rows = TargetColumn(request.target), DifferentValues(), 0
+    doubtful: dict[str, str] = {}
+    id_like: dict[str, DifferentValues] = {}
     for frame, _ in watched_parts(path, kept, watch=watch):
-        part = Tables([TableFile(name, path, frame)], request.id_column)
-        if tables is None:
-            tables = part
+        tables = Tables([TableFile(name, path, frame)], request.id_column)
+        if not n_rows:
             columns = _assigned(tables, request)
-            named_like_ids = {one: DifferentValues() for one, why in columns.left_out.items() if why == ID}
-        doubtful = (
-            look_at_cells(frame, columns.used, f" (rows {n_rows + 1} to {n_rows + len(frame)} of {path})")
-            | doubtful
-        )
-        n_rows += len(frame)
+            id_like = {one: DifferentValues() for one, why in columns.left_out.items() if why == ID}
+        where = f" (rows {n_rows + 1} to {n_rows + len(frame)} of {path})"
+        doubtful = look_at_cells(frame, columns.used, where) | doubtful
         for column, levels in orders.items():
-            ordered(frame[part.find(column)[1]], levels, column)
+            ordered(frame[tables.find(column)[1]], levels, column)
         target.look(frame[columns.target])
-        if (own := part.ids(part.files[0])) is not None:
-            ids.look(own)
-        for column, seen in named_like_ids.items():
+        ids.look(tables.ids(tables.files[0]))
+        for column, seen in id_like.items():
             seen.look(frame[column])
-    assert tables is not None  # a file without rows is refused
-    if repeat := ids.repeat():
-        raise DataError(
-            f"Rows {repeat[0] + 1} and {repeat[1] + 1} of {path} have the same id; ids have to differ."
-        )
+        n_rows += len(frame)
+    ids.require_different(path)
     y, task = read_target(target.values(), request.target, request.task)
-    notes = [repeated_id_note(column) for column, seen in named_like_ids.items() if seen.repeat()]
-    notes += doubtful.values()
-    summary = _summary(tables, columns, y, task, notes)
+    notes = [repeated_id_note(column) for column, seen in id_like.items() if seen.repeat()]
+    summary = _summary(tables, columns, y, task, [*notes, *doubtful.values()])
     labels = None
     if task == "classification":
         labels, y = np.unique(y, return_inverse=True)
@@ -334,7 +312,9 @@ class DifferentValues:
         self._marks: list[AnyArray] = []
 
     def look(self, values: Any) -> None:
-        """Take more values into account."""
+        """Take more values into account, if there are any."""
+        if values is None:
+            return
         self._marks.append(pandas().util.hash_array(np.asarray(values, dtype=object)))
 
     def repeat(self) -> tuple[int, int] | None:
@@ -343,6 +323,13 @@ class DifferentValues:
         order = np.argsort(marks, kind="stable")
         same = np.flatnonzero(marks[order[1:]] == marks[order[:-1]])
         return (int(order[same[0]]), int(order[same[0] + 1])) if same.size else None
+
+    def require_different(self, path: Path) -> None:
+        """Raise DataError where two of the ids of a file are the same."""
+        if repeat := self.repeat():
+            raise DataError(
+                f"Rows {repeat[0] + 1} and {repeat[1] + 1} of {path} have the same id; ids have to differ."
+            )
 
 
 def _summary(tables: Tables, columns: TableColumns, y: Any, task: str, notes: list[str]) -> dict[str, Any]:

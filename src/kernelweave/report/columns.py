@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._typing import Indices
+from kernelweave._typing import AnyArray, Indices
 from kernelweave.bank.column_table import ColumnTable, ColumnUse
 from kernelweave.bank.layout import Layout
 from kernelweave.estimators.validation import as_bank, as_samples, is_precomputed
@@ -44,6 +44,18 @@ def alike(columns: Iterable[ColumnUse]) -> list[dict[str, Any]]:
 
 def lacking_rows(bank: Any, X: Any) -> dict[str, Indices]:
     """Return the samples that lack a view, by view; views that all have are left out."""
+    found = {view: np.flatnonzero(absent) for view, absent in _absences(bank, X).items()}
+    return {view: rows for view, rows in found.items() if rows.size}
+
+
+def rows_without_a_view(bank: Any, X: Any) -> Indices:
+    """Return the samples that lack all views."""
+    found = list(_absences(bank, X).values())
+    return np.flatnonzero(np.logical_and.reduce(found)) if found else np.empty(0, dtype=np.intp)
+
+
+def _absences(bank: Any, X: Any) -> dict[str, AnyArray]:
+    """Return which samples lack a view, by view; nothing where samples cannot lack any."""
     if is_precomputed(bank) or not hasattr(bank := as_bank(bank), "declared_views"):
         return {}
     layout = Layout(as_samples(X), bank.declared_views())
@@ -51,9 +63,10 @@ def lacking_rows(bank: Any, X: Any) -> dict[str, Indices]:
     for view in layout.view_names:
         whole = layout.columns(view)
         empty = layout.empty(whole)
-        if view is not None and empty is not None and layout.scope(whole) is None:
-            found[view] = np.flatnonzero(empty.all(axis=1))
-    return {view: rows for view, rows in found.items() if rows.size}
+        if view is not None and layout.scope(whole) is None:
+            absent = np.zeros(layout.n_samples, dtype=bool) if empty is None else empty.all(axis=1)
+            found[view] = np.asarray(absent)
+    return found
 
 
 def lacking_summary(lacking: Mapping[str, Indices], names: Sequence[str]) -> dict[str, dict[str, Any]]:

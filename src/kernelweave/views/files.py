@@ -199,10 +199,10 @@ def _parsed(
         return pd.DataFrame(columns=head.names)
     except UnicodeDecodeError as error:
         raise _not_utf8(path, error.object[error.start], None) from None
-    except (ValueError, pd.errors.ParserError) as error:
+    except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         _require_even_rows(content, head, path, n_lines)
         raise DataError(f"{path} is not a table in CSV: {one_line(error)}.") from None
-    if not isinstance(frame.index, pd.RangeIndex) or _may_be_cut_off(frame):
+    if _may_be_cut_off(frame):
         _require_even_rows(content, head, path, n_lines)
     for name in as_written:
         if name in frame.columns:
