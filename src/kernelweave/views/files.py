@@ -199,10 +199,10 @@ def _parsed(
         return pd.DataFrame(columns=head.names)
     except UnicodeDecodeError as error:
         raise _not_utf8(path, error.object[error.start], None) from None
-    except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
+    except (ValueError, pd.errors.ParserError) as error:
         _require_even_rows(content, head, path, n_lines)
         raise DataError(f"{path} is not a table in CSV: {one_line(error)}.") from None
-    if _may_be_cut_off(frame):
+    if _may_be_uneven(content, frame, head):
         _require_even_rows(content, head, path, n_lines)
     for name in as_written:
         if name in frame.columns:
@@ -210,10 +210,15 @@ def _parsed(
     return frame
 
 
-def _may_be_cut_off(frame: Any) -> bool:
-    """Tell whether a row may have fewer cells than the header: its last ones are empty then."""
+def _may_be_uneven(content: bytes, frame: Any, head: Head) -> bool:
+    """Tell whether a row may have more or fewer cells than the header.
+
+    Cells beyond the header are lost in the frame, and show in the number of separators; of a row with fewer the last are
+    empty.
+    """
+    separators, n_cells = content.count(head.separator.encode()), frame.shape[0] * (frame.shape[1] - 1)
     last = frame.iloc[:, -1]
-    return bool(frame.shape[1] > 1 and (last.isna() | (last.astype(str) == "")).any())
+    return b'"' in content or separators != n_cells or bool((last.isna() | (last.astype(str) == "")).any())
 
 
 def _require_even_rows(content: bytes, head: Head, path: Path, n_lines: int) -> None:
