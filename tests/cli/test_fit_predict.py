@@ -32,7 +32,8 @@ def test_a_table_with_text_labels_goes_round(tmp_path, suffix):
         file = tmp_path / f"{name}.{suffix}"
         one.to_csv(file, index=False) if suffix == "csv" else one.to_parquet(file)
     train, test = tmp_path / f"train.{suffix}", tmp_path / f"new.{suffix}"
-    done = run("fit", train, "--target", "label", "--id", "key", *VIEWS, "--model", tmp_path / "m.kw")
+    words = ["--target", "label", "--id", "key", *VIEWS, "--bank", "by_type", "--model", tmp_path / "m.kw"]
+    done = run("fit", train, *words)
     assert done.exit_code == 0, done.output
     for words in (
         "a1, a2",

@@ -57,7 +57,7 @@ def test_a_fit_that_holds_no_table_is_that_of_the_whole_table(tmp_path, monkeypa
     table = frame(200)
     write(table, tmp_path / f"t.{suffix}")
     monkeypatch.setattr(prepare, "prepare_held", None)
-    done = run(*words(tmp_path, "--landmarks", "30", "--json", suffix=suffix))
+    done = run(*words(tmp_path, "--landmarks", "30", "--bank", "by_type", "--json", suffix=suffix))
     assert done.exit_code == 0, done.output
     X = table[COLUMNS]
     exact = MKLClassifier(KernelBank.by_type(), features=Landmarks(30), random_state=0)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from tests.cli.typed import run
 
-from kernelweave import KernelBank, MKLClassifier, Views
+from kernelweave import MKLClassifier, Views
 
 pytest.importorskip("skops")
 pytest.importorskip("jinja2")
@@ -72,7 +72,7 @@ def test_a_mixed_table_goes_from_csv_to_predictions_and_a_report(tmp_path):
     columns = [*types]
     levels = {"stage": pd.CategoricalDtype(["low", "medium", "high"], ordered=True)}
     X = train[columns].astype(levels)
-    model = MKLClassifier(KernelBank.by_type()).fit(X, train["outcome"])
+    model = MKLClassifier().fit(X, train["outcome"])
     expected = model.decision_function(shown[columns].astype(levels))
     np.testing.assert_allclose(rows["decision"], expected, rtol=0, atol=1e-9)
 
@@ -130,7 +130,7 @@ def test_nobody_who_lacks_a_table_is_dropped_and_the_report_says_who_they_are(pa
     outcome = tables["clinic"].set_index("patient")["outcome"]
     tables["clinic"] = tables["clinic"].drop(columns="outcome")
     views = Views.join(tables, on="patient")
-    model = MKLClassifier(KernelBank.by_type()).fit(views, outcome.loc[views.ids].to_numpy())
+    model = MKLClassifier().fit(views, outcome.loc[views.ids].to_numpy())
     done = run("predict", folder / "m.kw", *files)
     rows = pd.read_csv(StringIO(done.stdout))
     assert rows["patient"].tolist() == views.ids.tolist()

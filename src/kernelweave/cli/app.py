@@ -34,9 +34,7 @@ View = Annotated[
     list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
 ]
 Task = Annotated[str, typer.Option(help="auto, classification or regression.")]
-BankName = Annotated[
-    str, typer.Option(help="Kernels of columns encoded by type: by_type, gaussians, linear or distances.")
-]
+BankName = Annotated[str, typer.Option(help="Kernels: default, by_type, gaussians, linear or distances.")]
 Order = Annotated[
     list[str] | None, typer.Option(help="NAME=LOW,...,HIGH: words of a column that have an order.")
 ]
@@ -122,7 +120,7 @@ def fit(
     identity: Identity = None,
     task: Task = "auto",
     method: Annotated[str, typer.Option(help=f"A published method: {METHODS}.")] = "default",
-    bank: BankName = "by_type",
+    bank: BankName = "default",
     cost: Cost = None,
     probability: Annotated[
         bool, typer.Option("--probability", help="Learn probabilities too, by five more fits.")
@@ -211,7 +209,7 @@ def compare(
     order: Order = None,
     identity: Identity = None,
     task: Task = "auto",
-    bank: BankName = "by_type",
+    bank: BankName = "default",
     cost: Cost = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
     repeats: Annotated[int, typer.Option(help="How often to cut folds anew.")] = 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kernelweave import presets
@@ -104,8 +105,19 @@ def can_use_landmarks(model: Any) -> bool:
     return "features" in params and params.get("solver") is None
 
 
-def make_bank(kind: str, views: Mapping[str, Sequence[str]] | None) -> Any:
-    """Return the kernels of a kind on every view; views are names of columns of one table, None those of `Views`."""
+def make_bank(kind: str, views: Mapping[str, Sequence[str]] | None, task: str = "classification") -> Any:
+    """Return the kernels of a kind on every view; views are names of columns of one table, None those of `Views`.
+
+    The default is what the estimators take without a bank, but numbers are not left as they are.
+    """
+    groups = None if views is None else {name: list(columns) for name, columns in views.items()}
+    if kind == DEFAULT:
+        own = (MKLRegressor() if task == "regression" else MKLClassifier()).part("bank")
+        return (
+            KernelBank.by_type(views=groups)
+            if isinstance(own, KernelBank.default)
+            else replace(own, views=groups)
+        )
     if kind not in BANKS:
-        raise DataError(f"There is no bank {kind!r}; there are {', '.join(BANKS)}.")
-    return BANKS[kind](None if views is None else {name: list(columns) for name, columns in views.items()})
+        raise DataError(f"There is no bank {kind!r}; there are {DEFAULT}, {', '.join(BANKS)}.")
+    return BANKS[kind](groups)

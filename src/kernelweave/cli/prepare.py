@@ -58,7 +58,7 @@ class Request:
     id_column: str | None = None
     task: str = "auto"
     method: str = "default"
-    bank: str = "by_type"
+    bank: str = "default"
     cost: float | None = None
     verbose: int = 0
     probability: bool = False
@@ -184,9 +184,8 @@ def prepare_held(request: Request, watch: Watch = unwatched) -> Prepared:
     target.look(columns.file.frame[columns.target])
     values = target.values()
     notes += _repeated_ids(tables, columns)
-    bank = make_bank(request.bank, columns.declared)
     X, ids, n_all = _samples(tables, columns)
-    rows = _rows_to_learn_from(X, ids, tables, columns, bank, notes)
+    rows = _rows_to_learn_from(X, ids, tables, columns, notes)
     if request.most_rows is not None and n_all > request.most_rows:
         if rows.size > request.most_rows:
             rows = np.sort(np.random.default_rng(0).choice(rows, request.most_rows, replace=False))
@@ -195,7 +194,7 @@ def prepare_held(request: Request, watch: Watch = unwatched) -> Prepared:
         X, ids = _safe_indexing(X, rows), None if ids is None else ids[rows]
     values = values.iloc[rows] if ids is None else values.set_axis(tables.ids(columns.file)).loc[list(ids)]
     y, task = read_target(values, request.target, request.task)
-    summary = _summary(tables, columns, y, task, notes)
+    summary, bank = _summary(tables, columns, y, task, notes), make_bank(request.bank, columns.declared, task)
     names = [str(name) for name in (np.arange(len(y)) if ids is None else ids)]
     summary["lacking"] = lacking_summary(lacking_rows(bank, X), names)
     return Prepared(X, y, bank, None if ids is None else names, summary)
@@ -212,7 +211,7 @@ def _samples(tables: Tables, columns: TableColumns) -> tuple[Any, AnyArray | Non
 
 
 def _rows_to_learn_from(
-    X: Any, ids: AnyArray | None, tables: Tables, columns: TableColumns, bank: Any, notes: list[str]
+    X: Any, ids: AnyArray | None, tables: Tables, columns: TableColumns, notes: list[str]
 ) -> Indices:
     """Return the rows with a target and with a value in any view; notes say who the others are."""
     learnt = np.ones(len(X), dtype=bool)
@@ -229,7 +228,7 @@ def _rows_to_learn_from(
         leave_out(~np.isin(with_target, names), with_target, f"of {columns.file.name} are in no other file")
         learnt = np.isin(names, with_target)
         leave_out(~learnt, names, f"are not in {columns.file.name}, which has the target,")
-    nothing = np.isin(np.arange(len(X)), rows_without_a_view(bank, X))
+    nothing = np.isin(np.arange(len(X)), rows_without_a_view(make_bank("by_type", columns.declared), X))
     leave_out(nothing & learnt, names, "have no value in any view")
     learnt &= ~nothing
     if not learnt.any():
@@ -301,7 +300,7 @@ def _prepare_in_parts(request: Request, watch: Watch) -> PreparedInParts:
     if task == "classification":
         labels, y = np.unique(y, return_inverse=True)
         y = y.astype(np.int32)
-    bank = make_bank(request.bank, columns.declared)
+    bank = make_bank(request.bank, columns.declared, task)
     return PreparedInParts(path, kept, orders, columns.used, y, labels, bank, summary)
 
 

@@ -213,8 +213,8 @@ def _parsed(
 def _may_be_uneven(content: bytes, frame: Any, head: Head) -> bool:
     """Tell whether a row may have more or fewer cells than the header.
 
-    Cells beyond the header are lost in the frame, and show in the number of separators; of a row with fewer the last are
-    empty.
+    Cells beyond the header are lost in the frame, and show in the number of separators; of a row with fewer the
+    last are empty.
     """
     separators, n_cells = content.count(head.separator.encode()), frame.shape[0] * (frame.shape[1] - 1)
     last = frame.iloc[:, -1]
