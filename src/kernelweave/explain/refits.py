@@ -35,13 +35,16 @@ def has_bank(model: Any) -> bool:
     return hasattr(model, "get_params") and f"{parameter_prefix(model)}bank" in model.get_params()
 
 
-def with_kernels(model: Any, X: Any, kernels: Sequence[int]) -> tuple[Any, Any]:
-    """Return an unfitted model with some of its kernels only, and the samples as it takes them."""
+def with_kernels(model: Any, X: Any, kernels: Sequence[int], names: Sequence[str]) -> tuple[Any, Any]:
+    """Return an unfitted model with some of its kernels only, and the samples as it takes them.
+
+    Kernels of a bank are known by their names: on some of the samples it may have fewer, where they follow from these.
+    """
     name = f"{parameter_prefix(model)}bank"
     bank = model.get_params()[name]
     if is_precomputed(bank):
         return clone(model), as_one_array(X)[:, :, list(kernels)]
-    return clone(model).set_params(**{name: ChosenBank(as_bank(bank), list(kernels))}), X
+    return clone(model).set_params(**{name: ChosenBank(as_bank(bank), [str(names[m]) for m in kernels])}), X
 
 
 def unlabelled_rows(model: Any, y: AnyArray) -> AnyArray:

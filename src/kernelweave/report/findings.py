@@ -209,6 +209,7 @@ def _view_costs(
         found.model,
         X,
         views,
+        found.kernel_model.kernel_names_,
         lambda view, reduced, X_reduced: _scores(f"without {view}", reduced, X_reduced, found, tick),
     )
     return ViewCosts(found.held.scores, without, share)

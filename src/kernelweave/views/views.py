@@ -98,7 +98,9 @@ class Views:
         self._n_origin = len(self)
 
     @classmethod
-    def join(cls, tables: Mapping[str, Any], on: Any = None, how: str = "outer") -> Views:
+    def join(
+        cls, tables: Mapping[str, Any], on: Any = None, how: str = "outer", *, strangers: bool = False
+    ) -> Views:
         """Return tables joined on a key: whom a table lacks gets a missing view there.
 
         Parameters
@@ -106,6 +108,8 @@ class Views:
         tables : dict of name to pandas or polars frame
         on : the column that says who is who, or a dict of name to column; None is the labels of the rows
         how : "outer" keeps everybody, in order of appearance; "inner" those whom all tables have
+        strangers : let a table have nobody in common with the others, as a few new samples may; refused otherwise,
+            for keys are then likely to be written differently
 
         >>> import pandas as pd
         >>> rna = pd.DataFrame({"patient": ["a", "b"], "g1": [1.0, 2.0], "g2": [0.5, 0.1]})
@@ -120,7 +124,7 @@ class Views:
                 'Views.join({"rna": A, "mri": B}, on="patient").'
             )
         checked = {name: as_table(table, f"view {name!r}") for name, table in tables.items()}
-        parts, places, ids = joined(checked, on, how)
+        parts, places, ids = joined(checked, on, how, strangers=strangers)
         everybody = np.arange(len(ids))
         spread = {name: where for name, where in places.items() if not np.array_equal(where, everybody)}
         views = cls(parts, rows=spread or None)
