@@ -60,7 +60,9 @@ def subclasses(cls):
 
 def test_every_class_has_a_row():
     ours = {c for c in subclasses(BaselineClassifier) if c.__module__.startswith("kernelweave.")}
-    assert ours - {BaselineClassifier, HoldsSamplesOut, TwoStepClassifier} == {type(model) for model in MODELS}
+    assert ours - {BaselineClassifier, HoldsSamplesOut, TwoStepClassifier} == {
+        type(model) for model in MODELS
+    }
 
 
 @every

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import _ovr_decision_function, type_of_target
-from sklearn.utils.validation import _check_sample_weight
 
 from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.estimators.validation import checked_weights
 
 # -- several labels per sample
 
@@ -46,7 +46,7 @@ def encode_indicators(
             f"class_weight={class_weight!r} is for one label per sample, but y has {Y.shape[1]} columns of labels; "
             "OneVsRestClassifier(model) of scikit-learn weighs every label by itself."
         )
-    weight = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+    weight = checked_weights(sample_weight, Y)
     for label, column in enumerate(Y.T):
         found = np.unique(column[weight > 0.0])
         if found.size < 2:
@@ -55,7 +55,7 @@ def encode_indicators(
                 "column out, use folds in which every label is there and is not, or OneVsRestClassifier(model) of "
                 "scikit-learn, which answers with a constant."
             )
-    return np.where(Y > 0, 1.0, -1.0), np.asarray(weight, dtype=np.float64), np.arange(Y.shape[1])
+    return np.where(Y > 0, 1.0, -1.0), weight, np.arange(Y.shape[1])
 
 
 # -- classes in pairs

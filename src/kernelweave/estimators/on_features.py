@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from kernelweave._threads import threads_for
 
+from kernelweave._threads import threads_for
 from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.column_table import ColumnTable
 from kernelweave.bank.cross import in_slices
