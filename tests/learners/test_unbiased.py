@@ -12,7 +12,7 @@ from tests.reference.problems import random_problem
 from kernelweave.geometry import Simplex
 from kernelweave.gram import DenseGrams
 from kernelweave.learners import UnbiasedSquaredHinge
-from kernelweave.learners.unbiased import _solved
+from kernelweave.learners.unbiased import _refined, _solved
 from kernelweave.solvers import Newton, Problem, certify
 
 
@@ -105,9 +105,16 @@ def test_systems_are_solved_to_the_digits_of_double_whatever_the_price(rng, C, c
     np.testing.assert_allclose(A @ found, rhs, atol=1e-10 * np.abs(found).max() + 1e-9)
 
 
-def test_systems_of_any_size_and_nearly_singular_ones_are_solved():
+def test_half_the_digits_are_enough_for_the_factor_of_a_usual_price(rng):
+    X = rng.normal(size=(80, 3))
+    K, C, every = np.exp(-((X[:, None] - X) ** 2).sum(axis=2)), rng.uniform(0.5, 2.0, 80), np.arange(80)
+    found = _refined(K, C, every, np.ones(80))  # None would mean a second factor, in double
+    np.testing.assert_allclose(found, np.linalg.solve(K + np.diag(1.0 / C), np.ones(80)), rtol=1e-9)
+
+
+def test_what_float32_cannot_hold_is_solved_in_double():
     K = 1e60 * np.eye(5)
     np.testing.assert_allclose(_solved(K, np.ones(5), np.arange(5), np.ones(5)), 1e-60, rtol=1e-12)
-    nearly = np.ones((4, 4)) + 1e-10 * np.eye(4)  # singular in single precision
+    nearly = np.ones((4, 4)) + 1e-10 * np.eye(4)  # singular once rounded
     found = _solved(nearly, np.full(4, 1e12), np.arange(4), np.array([1.0, -1.0, 0.0, 0.0]))
     np.testing.assert_allclose(found, [1e10 / 1.01, -1e10 / 1.01, 0.0, 0.0], rtol=1e-4, atol=1e3)
