@@ -202,7 +202,7 @@ def solve_smo(
         if best.relative_gap <= tol or steps_left <= 0 or reached > violation:
             return best
         # The gap shrinks about in proportion to what SMO leaves.
-        violation *= float(np.clip(0.4 * tol / solution.relative_gap, 0.05, 0.4))
+        violation *= float(np.clip(0.7 * tol / solution.relative_gap, 0.05, 0.7))
 
 
 def solve_interior(
