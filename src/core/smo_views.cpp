@@ -1,75 +1,17 @@
 #include "smo_views.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <vector>
 
-#include "dispatch.hpp"
+#include "smo_loops.hpp"
 
 namespace kernelweave {
 namespace {
 
-constexpr std::size_t kBlock = 64;      // maxima are kept per block, so that finding the index is one short scan
-constexpr double kCannotMove = -1e300;  // the score of a coordinate that cannot move this way
-constexpr double kFlat = 1e-12;         // least curvature, relative: a long step, cut by the bounds
-
-// Block maxima of bound + sign * slope: the steepest ways up (sign -1) or down (sign 1).
-KERNELWEAVE_CLONES void block_maxima(const double* bound, double sign, const double* slope, double* best,
-                                     std::size_t n) {
-    for (std::size_t b = 0, start = 0; start < n; ++b, start += kBlock) {
-        const std::size_t end = std::min(n, start + kBlock);
-        double top = kCannotMove;
-        for (std::size_t t = start; t < end; ++t) {
-            const double score = bound[t] + sign * slope[t];
-            top = score > top ? score : top;
-        }
-        best[b] = top;
-    }
-}
-
-// gain = violation^2 / curvature of every partner that moves down [Fan05], and its block maxima.
-KERNELWEAVE_CLONES void partner_gains(double up, const double* fall, const double* slope, const double* distance,
-                                      double flat, double* gain, double* best, std::size_t n) {
-    for (std::size_t b = 0, start = 0; start < n; ++b, start += kBlock) {
-        const std::size_t end = std::min(n, start + kBlock);
-        double top = 0.0;
-        for (std::size_t t = start; t < end; ++t) {
-            double violation = up + (fall[t] + slope[t]);
-            violation = violation > 0.0 ? violation : 0.0;
-            const double curvature = distance[t] > flat ? distance[t] : flat;
-            gain[t] = violation * (violation / curvature);
-            top = gain[t] > top ? gain[t] : top;
-        }
-        best[b] = top;
-    }
-}
-
-// out_t (+)= the squared distance of samples i and t in the space of a kernel, of which row i and the diagonal are given.
-KERNELWEAVE_CLONES void squared_distances(const double* row, const double* diagonal, double own, double* out,
-                                          std::size_t n) {
-    for (std::size_t t = 0; t < n; ++t) out[t] = own + diagonal[t] - 2.0 * row[t];
-}
-KERNELWEAVE_CLONES void add_squared_distances(const double* row, const double* diagonal, double own, double* out,
-                                              std::size_t n) {
-    for (std::size_t t = 0; t < n; ++t) out[t] += own + diagonal[t] - 2.0 * row[t];
-}
-
-// target += s * (one - other)
-KERNELWEAVE_CLONES void add_difference(const double* one, const double* other, double s, double* target,
-                                       std::size_t n) {
-    for (std::size_t t = 0; t < n; ++t) target[t] += s * (one[t] - other[t]);
-}
-
 KERNELWEAVE_CLONES void subtract(const double* one, const double* other, double* out, std::size_t n) {
     for (std::size_t t = 0; t < n; ++t) out[t] = one[t] - other[t];
 }
-
-// A coordinate and how steeply the objective falls as it moves one way.
-struct Way {
-    double score = kCannotMove;
-    std::size_t place = 0;
-
-    bool exists() const { return score > 0.1 * kCannotMove; }
-};
 
 // One of the three vectors: its box, the slope of the objective in it, and the kink of |.| at zero.
 struct Part {
@@ -144,12 +86,7 @@ private:
 
     Way steepest(const Part& part, double sign) {
         const double* bound = sign > 0.0 ? part.rise.data() : part.fall.data();
-        block_maxima(bound, -sign, part.slope.data(), best_.data(), n_);
-        const std::size_t block = static_cast<std::size_t>(std::max_element(best_.begin(), best_.end()) - best_.begin());
-        Way way{best_[block], block * kBlock};
-        for (std::size_t t = block * kBlock; t < std::min(n_, (block + 1) * kBlock); ++t)
-            if (bound[t] - sign * part.slope[t] == way.score) way.place = t;
-        return way;
+        return kernelweave::steepest(bound, sign, part.slope.data(), best_, n_);
     }
 
     double distance(const double* K, std::size_t i, std::size_t j) const {
@@ -206,9 +143,7 @@ private:
         if (d.kind != Kind::in_b) squared_distances(A_i, diagonal_a_.data(), diagonal_a_[d.i], out, n_);
         if (d.kind == Kind::in_c) add_squared_distances(B_i, diagonal_b_.data(), diagonal_b_[d.i], out, n_);
         partner_gains(up, part.fall.data(), part.slope.data(), out, flat_, gain_.data(), best_.data(), n_);
-        const std::size_t block = static_cast<std::size_t>(std::max_element(best_.begin(), best_.end()) - best_.begin());
-        d.j = block * kBlock;
-        while (d.j + 1 < std::min(n_, (block + 1) * kBlock) && gain_[d.j] != best_[block]) ++d.j;
+        d.j = best_partner(gain_, best_);
         d.slope = up + (part.fall[d.j] + part.slope[d.j]);
         d.gain = gain_[d.j];
     }

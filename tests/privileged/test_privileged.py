@@ -1,12 +1,14 @@
 """SVM+ and SVM-2K as estimators: metadata routing, pipelines, labels, missing rows, errors."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -270,3 +272,14 @@ def test_what_does_not_fit_is_said_before_memory_is_taken(model, matrices, monke
     )
     with pytest.raises(MemoryError, match=needed):
         model.fit(X, y, **params)
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+@pytest.mark.parametrize("model", [SVM2K(), SVMPlusClassifier()], ids=["SVM-2K", "SVM+"])
+def test_no_default_ends_short_of_its_tolerance_on_toy_sets(model, load):
+    X, y = load(return_X_y=True)
+    half = X.shape[1] // 2
+    params = {"privileged": X[:, half:]} if isinstance(model, SVMPlusClassifier) else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        clone(model).fit(X, y, **params)

@@ -55,7 +55,7 @@ class SVMPlus(Learner):
     max_dense, max_low_rank : int, default=4_000, 8_000
         Most samples for which "auto" ends in the interior point. A step of it takes up to 3n³ operations and
         eight matrices, or n³/3 and five of them where the privileged kernel has low rank.
-    smo_steps, low_rank_steps : float, default=0.15, 0.04
+    smo_steps, low_rank_steps : float, default=0.25, 0.08
         How many times n² steps SMO has before the interior point, and where K* has low rank.
 
     Examples
@@ -77,8 +77,8 @@ class SVMPlus(Learner):
     tol: float | None = None
     max_dense: int = 4_000
     max_low_rank: int = 8_000
-    smo_steps: float = 0.15
-    low_rank_steps: float = 0.04
+    smo_steps: float = 0.25
+    low_rank_steps: float = 0.08
 
     has_bias = True
 
@@ -202,7 +202,7 @@ def solve_smo(
         if best.relative_gap <= tol or steps_left <= 0 or reached > violation:
             return best
         # The gap shrinks about in proportion to what SMO leaves.
-        violation *= float(np.clip(0.4 * tol / solution.relative_gap, 0.05, 0.4))
+        violation *= float(np.clip(0.7 * tol / solution.relative_gap, 0.05, 0.7))
 
 
 def solve_interior(
