@@ -253,3 +253,15 @@ def test_bad_input_gets_one_sentence(name, case):
 def test_the_order_of_columns_at_prediction_does_not_matter(name):
     model = fit(name)
     np.testing.assert_array_equal(answers(model, name, FRAME[list("dbca")]), answers(model, name, FRAME))
+
+
+@pytest.mark.parametrize("name", [name for name in OF_TABLES if name != "SVM2K"])  # its bank names columns
+def test_columns_whose_labels_are_numbers_are_told_apart_by_them(name):
+    numbered = FRAME.set_axis([7, 3, 5, 9], axis=1)
+    model = fit(name, numbered)
+    expected = answers(model, name, numbered)
+    np.testing.assert_array_equal(answers(model, name, numbered[[5, 9, 7, 3]]), expected)
+    with pytest.raises(
+        ValueError, match="X lacks the column 5, which the model was fitted with, and has the column 4"
+    ):
+        answers(model, name, numbered.rename(columns={5: 4}))

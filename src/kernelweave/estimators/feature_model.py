@@ -341,7 +341,7 @@ class FeatureModel(OnFeatures, MKLModel):
 def column_checker(estimator: Any) -> Any:
     """Return an estimator of the same bank that knows the columns, and nothing else."""
     checker = type(estimator)(bank=estimator.bank)
-    for name in ("n_features_in_", "feature_names_in_"):
+    for name in ("n_features_in_", "feature_names_in_", "column_labels_"):
         if hasattr(estimator, name):
             setattr(checker, name, getattr(estimator, name))
     return checker

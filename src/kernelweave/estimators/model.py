@@ -271,6 +271,6 @@ class MKLModel(ColumnEffects, KernelFeatures, KernelEstimator):
 
     def _copy_metadata(self, other: MKLModel) -> None:
         """Take over what another model learnt of the columns."""
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "column_labels_"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))

@@ -79,8 +79,8 @@ def is_precomputed(bank: Any) -> bool:
 
 def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Check the samples as far as their kind allows, and let scikit-learn remember columns and names."""
-    if reset and hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_  # of an earlier fit; set again where this one has names
+    for name in ("feature_names_in_", "column_labels_") if reset else ():
+        vars(estimator).pop(name, None)  # of an earlier fit; set again where this one has names
     if is_precomputed(estimator.bank):
         if reset:
             shape = np.shape(X[0] if isinstance(X, list | tuple) and X else X)
@@ -100,6 +100,10 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     if hasattr(X, "columns"):
         require_unique_names(X, "X")
         X = X if reset else with_fitted_columns(estimator, X)
+        if (
+            reset and column_names(X) is None and is_pandas(X)
+        ):  # numbers, which scikit-learn takes for no names
+            estimator.column_labels_ = X.columns.tolist()
         # pandas and polars frames keep their columns until the bank picks some
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
@@ -112,13 +116,21 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     )
 
 
+def keep_labels(estimator: Any, X: Any) -> None:
+    """Keep the labels of columns that are numbers, which scikit-learn takes for no names."""
+    if column_names(X) is None and is_pandas(X):
+        estimator.column_labels_ = X.columns.tolist()
+
+
 def with_fitted_columns(estimator: Any, X: Any) -> Any:
     """Return a frame with its columns in the order of the fit; one that lacks some, or has others, is refused."""
-    known, names = getattr(estimator, "feature_names_in_", None), column_names(X)
-    if known is None or names is None or names == tuple(known):
+    known = list(getattr(estimator, "feature_names_in_", getattr(estimator, "column_labels_", ())))
+    names = list(X.columns)
+    if not known or not names or names == known or isinstance(names[0], str) != isinstance(known[0], str):
         return X
     place = {name: position for position, name in enumerate(names)}
-    lacking, others = [name for name in known if name not in place], sorted(place.keys() - set(known))
+    lacking = [name for name in known if name not in place]
+    others = sorted(place.keys() - set(known), key=str)
     if lacking or others:
         lacks = f"lacks {_listed(lacking)}, which the model was fitted with" if lacking else ""
         more = f"has {_listed(others)}, which the model was not fitted with" if others else ""
@@ -150,7 +162,7 @@ def with_fitted_views(estimator: Any, X: Views) -> Views:
     return X
 
 
-def _listed(names: Sequence[str], most: int = 5) -> str:
+def _listed(names: Sequence[Any], most: int = 5) -> str:
     """Return names of columns in words, the first few of many."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"the column{'s' * (len(names) > 1)} {', '.join(map(repr, names[:most]))}{more}"

@@ -15,6 +15,7 @@ from kernelweave.estimators.base import reset
 from kernelweave.estimators.validation import (
     check_count,
     check_number,
+    keep_labels,
     label_column,
     require_classes,
     with_fitted_columns,
@@ -158,6 +159,8 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         elif hasattr(X, "columns"):
             X = as_table(X, "X") if reset else with_fitted_columns(self, as_table(X, "X"))
             as_floats(X, "X")
+            if reset:
+                keep_labels(self, X)
         return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
 
     def _check_classes(self, y: AnyArray) -> AnyArray:

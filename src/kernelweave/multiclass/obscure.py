@@ -364,7 +364,7 @@ class ObscureClassifier(ClassifierMixin, KernelFeatures, KernelEstimator):  # ty
     def _column_checker(self) -> Any:
         """Return an estimator of the same bank that knows the columns of the first partition."""
         checker = type(self)(bank=self.bank)
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "column_labels_"):
             if hasattr(self, name):
                 setattr(checker, name, getattr(self, name))
         return checker
