@@ -91,7 +91,7 @@ def test_predicting_the_majority_scores_what_the_majority_scores(tmp_path):
     table = frame(30).assign(**{name: rng.normal(size=30) for name in ("a1", "a2", "b1")})
     table["label"] = ["rare"] * 5 + ["usual"] * 25
     table.to_csv(tmp_path / "t.csv", index=False)
-    words = ["--target", "label", "--view", "v=a1,a2,b1", "--cost", "0.001"]
+    words = ["--target", "label", "--view", "v=a1,a2,b1", "--cost", "0.001", "--bank", "gaussians"]
     done = run("compare", tmp_path / "t.csv", *words, "--json")
     summary = json.loads(done.stdout, parse_constant=pytest.fail)
     assert summary["scores"]["simple_mkl"] == summary["scores"]["most frequent class"]

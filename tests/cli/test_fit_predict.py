@@ -325,3 +325,19 @@ def test_probabilities_are_learnt_when_asked_for(tmp_path):
     )
     assert done.exit_code == 2
     assert "gives no probabilities" in done.stderr
+
+
+def test_words_that_look_like_numbers_are_read_as_at_fit(tmp_path):
+    table = frame().assign(code=["01", "x"] * 30)
+    table["label"] = np.where(table["code"] == "01", "a", "b")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.iloc[::2].drop(columns="label").to_csv(tmp_path / "new.csv", index=False)  # no cell but 01
+    run("fit", tmp_path / "t.csv", "--target", "label", "--id", "key", "--model", tmp_path / "m.kw")
+    found = [
+        predicted(StringIO(run("predict", tmp_path / "m.kw", tmp_path / name).stdout), key=str).set_index(
+            "key"
+        )
+        for name in ("t.csv", "new.csv")
+    ]
+    pd.testing.assert_frame_equal(found[0].iloc[::2], found[1])
+    assert set(found[1]["prediction"]) == {"a"}

@@ -27,7 +27,15 @@ def test_the_page_names_the_files_the_columns_and_the_rows(words, tmp_path):
     assert "Model written to" in done.output
     assert "Report written to" in done.output
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    for text in ("label, from t", "a1, a2", "z-scores", "default", "average kernel", "concatenation"):
+    for text in (
+        "label, from t",
+        "View a",
+        "a1, a2",
+        "z-scores",
+        "default",
+        "average kernel",
+        "concatenation",
+    ):
         assert text in page
     assert any(f'<th scope="row">{k:03d}</th>' in page for k in range(40))
     assert json.loads(run(*words, "--json").stdout)["report"] == str(tmp_path / "r.html")

@@ -23,7 +23,18 @@ def test_ctrl_c_while_the_report_is_made_keeps_the_model(tmp_path):
     table.assign(label=np.where(table["x0"] + table["x4"] > 0, "yes", "no")).to_csv(
         tmp_path / "t.csv", index=False
     )
-    words = ["fit", "t.csv", "--target", "label", "--view", "a=x0:x3", "--view", "b=x4:x7"]
+    words = [
+        "fit",
+        "t.csv",
+        "--target",
+        "label",
+        "--view",
+        "a=x0:x3",
+        "--view",
+        "b=x4:x7",
+        "--bank",
+        "gaussians",
+    ]
     running = subprocess.Popen(
         [sys.executable, "-m", "kernelweave", *words, "--model", "m.kw", "--report", "r.html"],
         cwd=tmp_path,

@@ -28,6 +28,7 @@ from kernelweave.report.writer import require_installed
 from kernelweave.views.views import Views
 
 COMMAND = "kernelweave fit"
+MOST_NAMED = 50  # columns of a view, in the report
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,9 @@ def report(fitted: Fitted, summary: dict[str, Any], out: Path, begin: Callable[[
             "Target": summary["target"],
             "Method": summary["method"],
         }
+        for name, columns in summary["views"].items():
+            more = f", … ({len(columns)})" if len(columns) > MOST_NAMED else ""
+            data[f"View {name}"] = ", ".join(columns[:MOST_NAMED]) + more
         write_report(
             fitted.model,
             fitted.X,
