@@ -214,7 +214,7 @@ def compared(
 
 
 def table(rows: list[dict]) -> Table:
-    title = "By evidence and by himalaya: mean R² and processor seconds over splits, one run each, one thread; 90 % intervals"
+    title = "By evidence and by himalaya: mean R² and processor seconds of one run a split, one thread; 90 % intervals"
     out = Table(title=title)
     heads = ["set", "splits", "evidence", "s", "intervals hold"]
     for name in PEERS:
