@@ -19,6 +19,7 @@ from rich.console import Console
 import kernelweave
 from benchmarks import (
     against,
+    evidence,
     fisher,
     given,
     growth,
@@ -31,6 +32,7 @@ from benchmarks import (
     raw,
     search,
     stream,
+    tables,
     weak,
 )
 from benchmarks.page import page
@@ -51,6 +53,8 @@ PARTS = {
     "obscure": obscure,
     "stream": stream,
     "metric": metric,
+    "evidence": evidence,
+    "tables": tables,
 }
 
 

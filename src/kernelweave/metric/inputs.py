@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import make_spd_matrix
-from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
 from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.estimators.validation import checked_weights, require_one_type
 from kernelweave.metric.problem import PairSpace, PointPairs, distance_percentiles
 
 
@@ -41,7 +42,7 @@ def check_training_pairs(
     """Return all that a metric is learnt from."""
     checked = check_pairs(pairs, preprocessor)
     sign = check_signs(y, len(checked))
-    weight = _check_sample_weight(sample_weight, sign, dtype=np.float64, ensure_non_negative=True)
+    weight = checked_weights(sample_weight, sign)
     known, has_privileged = check_privileged(privileged, checked, indexed=np.ndim(pairs) == 2)
     return TrainingPairs(checked, sign, weight, known, has_privileged)
 
@@ -111,6 +112,7 @@ def check_signs(y: Any, n_pairs: int) -> Vector:
     if y is None:
         raise ValueError("Pairs need labels y, +1 for similar and -1 for dissimilar ones; got None.")
     y = column_or_1d(y)
+    require_one_type(np.asarray(y))
     if len(y) != n_pairs:
         raise ValueError(f"There are {n_pairs} pairs but {len(y)} labels; they must agree.")
     values = np.unique(y)

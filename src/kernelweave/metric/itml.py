@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -187,7 +187,7 @@ class ITML(MahalanobisMetric):
         self.components_ = metric_components(result.M)
         self.multipliers_ = np.zeros(len(used))
         self.multipliers_[used] = result.a
-        self.certificate_ = result.certificate
+        self.certificate_ = replace(result.certificate, tol=self.tol)
         known = np.isfinite(result.certificate.gap)
         self.duality_gap_ = result.certificate.relative_gap if known else float("inf")
         self.objective_ = result.certificate.upper

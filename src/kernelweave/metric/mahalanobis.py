@@ -132,13 +132,14 @@ class MahalanobisDistance:
         self.components = components
 
     def __call__(self, first: Any, second: Any, squared: bool = False) -> float:
-        first, second = (np.asarray(point, dtype=np.float64) for point in (first, second))
-        dim = self.components.shape[1]
-        if first.shape != (dim,) or second.shape != (dim,):
+        x, z = (np.asarray(point, dtype=np.float64) for point in (first, second))
+        width = self.components.shape[1]
+        if x.shape != (width,) or z.shape != (width,):
             raise ValueError(
-                f"The metric takes two points of {dim} features; got shapes {first.shape} and {second.shape}."
+                f"The metric compares two points of {width} features, received arrays of shape {x.shape} and "
+                f"{z.shape}; for many pairs use pair_distance, for whole tables Euclidean distances of transform(X)."
             )
-        moved = self.components @ (first - second)
+        moved = self.components @ (x - z)
         return float(moved @ moved) if squared else float(np.linalg.norm(moved))
 
 

@@ -7,16 +7,23 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.estimators.base import reset
-from kernelweave.estimators.validation import check_count, check_number
+from kernelweave.estimators.validation import (
+    check_count,
+    check_number,
+    keep_labels,
+    label_column,
+    require_classes,
+    with_fitted_columns,
+)
 from kernelweave.metric.inputs import check_pairs, points_by_index
 from kernelweave.metric.itml import ITML
 from kernelweave.metric.mahalanobis import MahalanobisDistance
+from kernelweave.views.tables import as_floats, as_table
 
 
 def pairs_from_labels(
@@ -126,7 +133,8 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_count("n_pairs", self.n_pairs, optional=True)
         check_number("similar_share", self.similar_share, above=0.0, below=1.0)
         reset(self)
-        X, y = validate_data(self, self._points(X), y, dtype=np.float64)
+        X, y = self._points(X, reset=True), label_column(y)
+        check_consistent_length(X, y)
         self.classes_ = self._check_classes(y)
         rng = check_random_state(self.random_state)
         # 20 pairs for every pair of classes, as metric-learn makes.
@@ -141,19 +149,28 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.learner_ = learner.set_params(preprocessor=None)  # the samples are not kept
         return self
 
+    def _points(self, X: Any, *, reset: bool) -> Matrix:
+        """Return samples as numbers, by their indices or names where a preprocessor knows them.
+
+        A frame's columns are put in the order of the fit; one that holds no numbers is named.
+        """
+        if self.preprocessor is not None and np.ndim(X) == 1:
+            X = points_by_index(np.asarray(X), self.preprocessor)
+        elif hasattr(X, "columns"):
+            X = as_table(X, "X") if reset else with_fitted_columns(self, as_table(X, "X"))
+            as_floats(X, "X")
+            if reset:
+                keep_labels(self, X)
+        return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
+
     def _check_classes(self, y: AnyArray) -> AnyArray:
-        check_classification_targets(y)
+        require_classes(y)
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(
                 f"Pairs of different labels need at least 2 classes; y has 1 class only: {classes.tolist()}."
             )
         return classes
-
-    def _points(self, X: Any) -> Any:
-        """Return points by their indices or names; points are left as they are."""
-        by_name = self.preprocessor is not None and np.ndim(X) == 1
-        return points_by_index(np.asarray(X), self.preprocessor) if by_name else X
 
     @property
     def _n_features_out(self) -> int:
@@ -162,7 +179,7 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def transform(self, X: Any) -> Matrix:
         """Return X L': points whose Euclidean distances are the learnt ones."""
         check_is_fitted(self)
-        X = validate_data(self, self._points(X), reset=False, dtype=np.float64)
+        X = self._points(X, reset=False)
         return self.learner_.transform(X)  # type: ignore[no-any-return]
 
     def get_mahalanobis_matrix(self) -> Matrix:

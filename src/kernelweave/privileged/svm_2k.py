@@ -9,9 +9,8 @@ from threading import Event
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.bank.cross import contributions, scores
@@ -204,7 +203,7 @@ class SVM2K(KernelClassifier):
     def _solve(
         self, fitted: FittedKernels, Y: Matrix, weight: Vector, classes: AnyArray
     ) -> list[SVM2KSolution]:
-        n_jobs = effective_n_jobs(self.n_jobs)
+        n_jobs = threads_for(self.n_jobs)
         require_matrices(2, fitted.n_samples, self.memory_limit)
         K_a, K_b = matrices(fitted, self.tol, self.memory_limit, n_jobs)
         with gap_bars(self.verbose, "step") as bars, blas_threads(n_jobs if Y.shape[1] == 1 else 1):
@@ -244,4 +243,4 @@ class SVM2K(KernelClassifier):
         self.dual_coef_ = coef[:, :, self.support_]
         self.intercept_ = np.array([solution.intercept for solution in solutions])
         self.n_iter_ = max(solution.steps for solution in solutions)
-        self._set_certificates([solution.certificate for solution in solutions])
+        self._set_certificates([solution.certificate for solution in solutions], self.tol)

@@ -9,10 +9,9 @@ from threading import Event
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils import _safe_indexing, check_array
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank import KernelBank, Views
 from kernelweave.bank.protocol import FittedKernels
@@ -177,7 +176,7 @@ class SVMPlusClassifier(KernelClassifier):
         classes, index = encode_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, self.class_weight, classes, index)
         Y = signs(index, classes.size)
-        spaces = self._build_grams(fitted, privileged, 1 if Y.shape[1] > 1 else effective_n_jobs(self.n_jobs))
+        spaces = self._build_grams(fitted, privileged, 1 if Y.shape[1] > 1 else threads_for(self.n_jobs))
         results = self._solve(spaces, Y, weight, classes)
         self.classes_ = classes
         self.bank_ = fitted.for_prediction()
@@ -239,7 +238,7 @@ class SVMPlusClassifier(KernelClassifier):
                 partial(self._train, Problem(spaces, y, learner, geometry, weight), bar(name, self.tol))
                 for y, name in zip(Y.T, names, strict=True)
             ]
-            return interruptible(jobs, effective_n_jobs(self.n_jobs))
+            return interruptible(jobs, threads_for(self.n_jobs))
 
     def _train(self, problem: Problem, progress: Progress | None, stop: Event) -> Result:
         result = Newton(tol=self.tol, max_iter=self.max_iter).run(
@@ -259,7 +258,7 @@ class SVMPlusClassifier(KernelClassifier):
         self.dual_coef_ = coef[:, self.support_]
         self.intercept_ = np.array([float(solution.intercept) for solution in solutions])
         self.slack_ = np.array([solution.xi for solution in solutions])
-        self._set_certificates([result.certificate for result in results])
+        self._set_certificates([result.certificate for result in results], self.tol)
         self.n_iter_ = max(result.n_iter for result in results)
         histories = [list(result.history) for result in results]
         self.history_ = histories[0] if len(results) == 1 else histories
