@@ -32,6 +32,7 @@ from benchmarks import (
     raw,
     search,
     stream,
+    tables,
     weak,
 )
 from benchmarks.page import page
@@ -53,6 +54,7 @@ PARTS = {
     "stream": stream,
     "metric": metric,
     "evidence": evidence,
+    "tables": tables,
 }
 
 

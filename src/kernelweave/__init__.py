@@ -38,6 +38,7 @@ from kernelweave.weak_labels.bag_baselines import (
     SingleInstanceMKLClassifier,
     WitnessMKLClassifier,
 )
+from kernelweave.weak_labels.bag_search import MultiInstanceMKLClassifierCV
 from kernelweave.weak_labels.clusterer import MKLClusterer
 from kernelweave.weak_labels.multi_instance import MultiInstanceMKLClassifier
 from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier
@@ -66,6 +67,7 @@ __all__ = [
     "MKLRegressor",
     "MKLRegressorCV",
     "MultiInstanceMKLClassifier",
+    "MultiInstanceMKLClassifierCV",
     "OneClassMKL",
     "PWMKClassifier",
     "SampleAdaptiveMKLClassifier",

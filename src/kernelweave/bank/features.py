@@ -48,6 +48,12 @@ class FittedFeatures(ABC):
 
     transforms: Sequence[Matrix | None]
     offsets: Indices
+    _fitted: Any
+
+    @property
+    def kernels(self) -> Any:
+        """The fitted bank whose features these are."""
+        return self._fitted
 
     @property
     def sizes(self) -> list[int]:
@@ -239,7 +245,7 @@ class LandmarkFeatures(FittedFeatures):
         return [found[int(m)].astype(dtype, copy=False) for m in which]
 
     def diagonals(self, X: Any) -> Matrix:
-        return self._fitted.diagonals(X)
+        return np.asarray(self._fitted.diagonals(X))
 
     def contributions(self, X: Any, coef: Sequence[Matrix | None], n_threads: int = 1) -> AnyArray:
         which = [m for m, one in enumerate(coef) if one is not None]

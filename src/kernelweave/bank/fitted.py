@@ -246,8 +246,7 @@ class FittedBank(FittedKernels):
         for (kernels, x), (_, z) in zip(self._read(X, chosen), self._read(Z, chosen), strict=True):
             left, right = self._scaled(kernels, x), self._scaled(kernels, z)
             source = kernels.source
-            own = [a for a, m in enumerate(source.kernels) if int(m) in set(chosen)]
-            for a, K in source.group.values(left.rows, right.rows, own):
+            for a, K in source.unscaled_values(left.rows, right.rows, chosen):
                 yield int(source.kernels[a]), left.forms[a].values(K, right.forms[a])
 
     def products(
@@ -340,4 +339,4 @@ def _product(group: KernelGroup, left: Any, right: Any | None, a: int, V: Matrix
     """Return k_a(left, right) V for one kernel of a group; zero where there is no ``right``."""
     if right is None:
         return np.zeros((left.shape[0], V.shape[1]))
-    return np.asarray(group.products(left, right, V, [a])[0])
+    return np.asarray(group.only([a]).products(left, right, V)[0])

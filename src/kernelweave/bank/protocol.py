@@ -39,6 +39,11 @@ class FittedKernels(ABC):
 
     # -- training samples
 
+    @property
+    def complete(self) -> FittedKernels | None:
+        """The kernels themselves, where no training sample lacks any; else None."""
+        return self
+
     @abstractmethod
     def sources(self) -> list[KernelSource]:
         """Return where the values of the training kernels come from."""

@@ -6,11 +6,10 @@ from threading import Event
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank.features import Features, FittedFeatures
 from kernelweave.bank.fitted import FittedBank
@@ -18,6 +17,7 @@ from kernelweave.bank.missing_views import fit_with_missing_views, require_views
 from kernelweave.bank.protocol import FittedKernels, n_rows
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.estimators.base import reset
+from kernelweave.estimators.class_targets import is_multilabel
 from kernelweave.estimators.column_notes import note_columns
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.on_features import OnFeatures
@@ -35,8 +35,8 @@ from kernelweave.estimators.validation import (
     as_bank,
     check_input,
     check_part,
+    checked_weights,
     is_precomputed,
-    plain_weights,
     require_same_rows,
 )
 from kernelweave.gram import Storage, StreamedGrams
@@ -73,13 +73,13 @@ class FeatureModel(OnFeatures, MKLModel):
 
     features: Any = None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         if isinstance(X, Batches) or hasattr(X, "to_delayed"):
             raise ValueError(
                 "Batches and Dask collections are learnt from through explicit features: set features=Landmarks(300), "
                 "or pass one table."
             )
-        return super()._fit(X, y, sample_weight)
+        return super()._fit(X, y, sample_weight, groups)
 
     def _fit_on_features(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn on features, from one table in memory or from batches."""
@@ -100,10 +100,12 @@ class FeatureModel(OnFeatures, MKLModel):
         survey = Survey(N_SAMPLE, rng)  # as in batches, so that the same samples are drawn
         survey.look(np.arange(n)[:, None], np.arange(n), classes=False)
         _, rows = survey.sample()
-        n_threads, seed = effective_n_jobs(self.n_jobs), int(rng.integers(2**31))
+        n_threads, seed = threads_for(self.n_jobs), int(rng.integers(2**31))
         samples = TableBlocks(X, Y, weight, n_threads, seed)
         held = TableBlocks(_safe_indexing(X, rows), Y[rows], weight[rows], n_threads, seed)
         self._learn_features(samples, held, classes, int(rng.integers(2**31)))
+        if classes is not None:
+            self.multilabel_ = is_multilabel(y)
         note_columns(self, held.X, _safe_indexing(y, rows))
         return self
 
@@ -129,7 +131,7 @@ class FeatureModel(OnFeatures, MKLModel):
             raise ValueError("The batches hold no samples.")
         code = self._target_code(survey)
         held_X, held_y = survey.sample()
-        n_threads = effective_n_jobs(self.n_jobs)
+        n_threads = threads_for(self.n_jobs)
         held = TableBlocks(held_X, *code.encode(held_y, n_rows(held_X)), n_threads, int(rng.integers(2**31)))
         checker = column_checker(self)
         samples: SampleBlocks
@@ -218,7 +220,7 @@ class FeatureModel(OnFeatures, MKLModel):
         if classes is not None:
             self.classes_ = classes
         self._set_points(features, kernels.names, [r.point for r in results])
-        self._set_certificates([r.certificate for r in results])
+        self._set_certificates([r.certificate for r in results], self.tol)
         self.n_iter_ = max(r.n_iter for r in results)
         histories = [list(r.history) for r in results]
         self.history_ = histories[0] if len(results) == 1 else histories
@@ -258,7 +260,7 @@ class FeatureModel(OnFeatures, MKLModel):
         X = check_input(self, X, reset=first)
         code = self._stream_code(classes)
         Y, weight = code.encode(y, n_rows(X))
-        block = TableBlocks(X, Y, weight * plain_weights(sample_weight, Y))
+        block = TableBlocks(X, Y, weight * checked_weights(sample_weight, Y))
         with blas_threads(1):
             if first:
                 self._require_elementwise(block)
@@ -339,7 +341,7 @@ class FeatureModel(OnFeatures, MKLModel):
 def column_checker(estimator: Any) -> Any:
     """Return an estimator of the same bank that knows the columns, and nothing else."""
     checker = type(estimator)(bank=estimator.bank)
-    for name in ("n_features_in_", "feature_names_in_"):
+    for name in ("n_features_in_", "feature_names_in_", "column_labels_"):
         if hasattr(estimator, name):
             setattr(checker, name, getattr(estimator, name))
     return checker

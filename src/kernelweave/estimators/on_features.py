@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
+from kernelweave._threads import threads_for
 from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.column_table import ColumnTable
 from kernelweave.bank.cross import in_slices
@@ -29,8 +29,8 @@ class OnFeatures(KernelEstimator):
             return super().combined_kernel(X, Z)
         if Z is None:
             raise ValueError(
-                "A model on features keeps its landmarks and not the training samples; pass the samples to compare "
-                "with as Z."
+                "A model on features keeps its landmarks and not the training samples; combined_kernel(X, Z) "
+                "compares with any samples Z."
             )
         eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
         used = np.flatnonzero(eta)
@@ -61,7 +61,7 @@ class OnFeatures(KernelEstimator):
     def _contributions(self, X: Any) -> AnyArray:
         if all(coef is None for coef in self.feature_coef_):  # no kernel is used
             return np.zeros((n_rows(X), self.intercept_.size, len(self.feature_coef_)))
-        return np.asarray(self.features_.contributions(X, self.feature_coef_, effective_n_jobs(self.n_jobs)))
+        return np.asarray(self.features_.contributions(X, self.feature_coef_, threads_for(self.n_jobs)))
 
     def _values(self, X: Any) -> AnyArray:
         self._require_fit()

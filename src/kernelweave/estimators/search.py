@@ -9,15 +9,15 @@ from numbers import Integral
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.estimators.base import fitted_attributes, reset
 from kernelweave.estimators.calibration import require_enough
+from kernelweave.estimators.class_targets import indicators, is_multilabel
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.frame import tidy
 from kernelweave.estimators.grid_search import (
@@ -148,7 +148,7 @@ class SearchedModel(MKLModel):
         self, samples: SplittableSamples, folds: list[SearchFold], learner: ParameterAxis
     ) -> tuple[ParameterGrid, list[CandidateRow]]:
         """Run the folds, side by side if asked to: the threads and the memory are shared out among them."""
-        n_jobs = effective_n_jobs(self.n_jobs)
+        n_jobs = threads_for(self.n_jobs)
         together = min(n_jobs, len(folds))
         params = self._model_params() | {"n_jobs": n_jobs // together, "verbose": 0, "features": None}
         if "probability" in params:
@@ -338,7 +338,7 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         )
 
     def _split_targets(self, y: Any, columns: Matrix) -> AnyArray:  # noqa: ARG002 - labels, not signs
-        labels = np.asarray(y).ravel()
+        labels = indicators(y) if is_multilabel(y) else np.asarray(y).ravel()
         if self.probability:
             require_enough(labels)
         return labels

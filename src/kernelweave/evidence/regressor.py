@@ -29,8 +29,8 @@ from kernelweave.estimators.validation import (
     check_input,
     check_number,
     check_part,
+    checked_weights,
     is_precomputed,
-    plain_weights,
     real_targets,
     require_same_rows,
 )
@@ -159,7 +159,7 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
         given, X = (X, y), check_input(self, X, reset=True)
         n = n_rows(X)
         Y = real_targets(y, n)
-        weight = plain_weights(sample_weight, Y)
+        weight = checked_weights(sample_weight, Y)
         self._mean_weight_ = _mean_of_positive(weight)
         weight = weight / self._mean_weight_
         self._target_means_ = weight @ Y / weight.sum()
