@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from threading import Event
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -111,6 +111,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
 
     """
 
+    defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {}
     multiclass = "per_class"
     dtype = "float64"
 

@@ -89,6 +89,7 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
     multiclass_choices: ClassVar[tuple[str, ...]] = ("per_class", "shared", "joint")
     path_params: ClassVar[tuple[str, ...]] = ("p", "reg")
     accepts_missing_views: ClassVar[bool] = False  # its threshold and shrinkage look at all samples
+    defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {}
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
         "bank": partial(KernelBank.default, scaling=UnitTrace()),
         "solver": Newton,

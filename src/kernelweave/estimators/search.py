@@ -6,17 +6,32 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
+from threading import Event
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix
-from kernelweave.estimators.base import fitted_attributes, reset
+from kernelweave.bank import KernelBank
+from kernelweave.bank.prepared import PreparedBank
+from kernelweave.estimators.averaged_search import (
+    Average,
+    Candidate,
+    HeldOut,
+    HeldOutSearch,
+    average,
+    candidate_weights,
+    candidates,
+    union_bank,
+)
+from kernelweave.estimators.base import fitted_attributes, reset, wants_probability
 from kernelweave.estimators.calibration import require_enough
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.frame import tidy
@@ -36,13 +51,21 @@ from kernelweave.estimators.grid_search import (
     tidy_columns,
     warn_of_open_fits,
 )
+from kernelweave.estimators.held_out_loss import log_probabilities
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.progress import count_bar, interruptible
 from kernelweave.estimators.regressor import MKLRegressor
+from kernelweave.estimators.training import warn_outside
 from kernelweave.estimators.validation import check_count, check_input, is_precomputed, require_same_rows
-from kernelweave.geometry import BoxSimplex
+from kernelweave.geometry import BoxSimplex, Point
 from kernelweave.gram.memory import budget
+from kernelweave.learners import Hinge
 from kernelweave.views.batches import Batches
+
+# Folds of the search that averages candidates; fewer where a class has fewer samples.
+N_FOLDS = 5
+# So many values of C its progress bar counts on.
+USUAL_COSTS = 4
 
 
 class SearchedModel(MKLModel):
@@ -91,16 +114,26 @@ class SearchedModel(MKLModel):
         if self.search_samples is not None and by_number:  # pairs of indices speak of all samples
             samples, groups = samples.at_most(self.search_samples, groups, by_class=is_classifier(self))
         self.n_search_samples_ = len(samples.y)
-        folds = split(samples, self.cv, groups, is_classifier(self))
-        grid, rows = self._run(samples, folds, learner)
+        folds = split(samples, self._splitter(samples), groups, is_classifier(self))
         self.n_splits_ = len(folds)
-        self._keep_results(grid, rows)
-        warn_of_open_fits(grid, rows, self.tol)
+        best = self._search(samples, folds, learner)
         if self.refit:
-            best = self.model(**self._model_params() | grid.parts(self.best_index_))
             self.best_estimator_ = clone(best).fit(X, y, sample_weight)
             self.__dict__.update(fitted_attributes(self.best_estimator_))
         return self
+
+    def _splitter(self, samples: SplittableSamples) -> Any:  # noqa: ARG002 - for those whose folds depend on them
+        """Return the folds, as ``cv`` names them."""
+        return self.cv
+
+    def _search(
+        self, samples: SplittableSamples, folds: list[SearchFold], learner: ParameterAxis
+    ) -> MKLModel:
+        """Search the grid, keep its results, and return the best model, not fitted."""
+        grid, rows = self._run(samples, folds, learner)
+        self._keep_results(grid, rows)
+        warn_of_open_fits(grid, rows, self.tol)
+        return self.model(**self._model_params() | grid.parts(self.best_index_))
 
     @property
     def partial_fit(self) -> NoReturn:
@@ -199,6 +232,11 @@ def _own_values(part: Any, *about: Any) -> tuple[Any, ...]:
     return () if getattr(part, "tunable", None) is None else part.grid(*about)
 
 
+def has_probabilities(estimator: Any) -> bool:
+    """Tell whether probabilities are on offer: of the search that averages candidates, or calibrated ones."""
+    return estimator.averages or wants_probability(estimator)
+
+
 class MKLClassifierCV(SearchedModel, MKLClassifier):
     r"""`MKLClassifier` with C and the geometry's parameter chosen by cross-validation.
 
@@ -283,6 +321,7 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
 
     model = MKLClassifier
     defaults: ClassVar[dict[str, Callable[[], Any]]] = MKLClassifier.defaults | {"geometry": BoxSimplex}
+    defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.prepared}
 
     def __init__(
         self,
@@ -303,7 +342,7 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         tol: float = 1e-4,
         max_iter: int | None = None,
         class_weight: Any = None,
-        multiclass: str = "per_class",
+        multiclass: str = "shared",
         probability: bool = False,
         dtype: str = "auto",
         memory_limit: float | None = None,
@@ -342,6 +381,108 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         if self.probability:
             require_enough(labels)
         return labels
+
+    @property
+    def averages(self) -> bool:
+        """Whether candidates are averaged, as nothing else to search is named."""
+        named = (self.learner, self.geometry, self.scoring, self.learner_param, self.geometry_param)
+        values = (self.learner_values, self.geometry_values)
+        unnamed = isinstance(bank := self.part("bank"), PreparedBank) and bank.is_default
+        return unnamed and all(one is None for one in (*named, *values))
+
+    def _splitter(self, samples: SplittableSamples) -> Any:
+        if self.cv is not None or not self.averages:
+            return self.cv
+        _, counts = np.unique(samples.y, return_counts=True)
+        seed = 0 if self.random_state is None else self.random_state
+        return StratifiedKFold(int(np.clip(counts.min(), 2, N_FOLDS)), shuffle=True, random_state=seed)
+
+    def _search(
+        self, samples: SplittableSamples, folds: list[SearchFold], learner: ParameterAxis
+    ) -> MKLModel:
+        if not self.averages:
+            return super()._search(samples, folds, learner)
+        quiet = {"n_jobs": 1, "verbose": 0, "features": None, "probability": False}
+        union = union_bank(candidates(), self.part("bank"))
+        reader = self.model(**self._model_params() | quiet | {"bank": union})
+        everything = reader._validate(samples.X, samples.y, samples.weight)
+        every = [one for one in candidates() if one.is_of_its_own(everything.kernels)]
+        found = self._average(reader, every, samples, folds)
+        self._keep_average(every, found)
+        kept = [one for one, weight in zip(every, found.weights, strict=True) if weight > 0.0]
+        bank = union_bank(kept, self.part("bank"))
+        each = candidate_weights(everything.kernels, every, everything.Y, everything.weight)
+        known = dict(zip(everything.kernels.names, found.weights @ each, strict=True))
+        reader.set_params(bank=bank)
+        names = reader._validate(samples.X, samples.y, samples.weight).kernels.names
+        weights = [float(known[name]) for name in names]
+        best = {"bank": bank, "learner": Hinge(found.best.C), "geometry": Point(weights)}
+        return self.model(**self._model_params() | best)
+
+    def _average(
+        self,
+        reader: MKLClassifier,
+        every: list[Candidate],
+        samples: SplittableSamples,
+        folds: list[SearchFold],
+    ) -> Average:
+        """Return what the folds say of the candidates and of C."""
+        _, index = np.unique(samples.y, return_inverse=True)
+        weight = np.ones(index.size) if samples.weight is None else samples.weight
+        together = min(effective_n_jobs(self.n_jobs), len(folds))
+        with count_bar(self.verbose, "search") as bar, blas_threads(1):
+            jobs = [partial(_held_out, reader, every, samples, fold) for fold in folds]
+            held_out = interruptible(jobs, together)
+            steps = len(every) + USUAL_COSTS
+            search = HeldOutSearch(held_out, index, weight, together, lambda: bar(steps))
+            return average(search, len(every))
+
+    def _keep_average(self, every: list[Candidate], found: Average) -> None:
+        names = [one.name for one in every]
+        losses = [one.loss for one in found.outcomes]
+        self.candidate_weights_ = dict(zip(names, found.weights.tolist(), strict=True))
+        self.candidate_losses_ = dict(zip(names, losses, strict=True))
+        self.temperature_ = found.best.temperature
+        self.best_params_ = {"learner__C": found.best.C}
+        self.best_score_ = found.best.accuracy
+        path = sorted(found.path, key=lambda one: one.C)
+        rows = [*zip(names, found.outcomes, strict=True), *(("average", one) for one in path)]
+        self.cv_results_ = {
+            "candidate": np.array([name for name, _ in rows]),
+            "learner__C": np.array([one.C for _, one in rows]),
+            "log_loss": np.array([one.loss for _, one in rows]),
+            "temperature": np.array([one.temperature for _, one in rows]),
+            "score": np.array([one.accuracy for _, one in rows]),
+        }
+        if found.ends_at_edge:
+            warn_outside(
+                f"The search for C ends at C={found.best.C:g}, where the held-out log loss still falls; look at the "
+                "data, or search C by learner_values.",
+                UserWarning,
+            )
+
+    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return class probabilities: by the temperature of the search, or calibrated where ``probability`` asks."""
+        if self.probability:
+            return super().predict_proba(X)  # type: ignore[no-any-return]
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """Return the logarithms of the class probabilities."""
+        if self.probability:
+            return np.asarray(np.log(self.predict_proba(X)))
+        values = self.decision_function(X)
+        return log_probabilities(values, self.temperature_)
+
+
+def _held_out(
+    reader: MKLClassifier, every: list[Candidate], samples: SplittableSamples, fold: SearchFold, stop: Event
+) -> HeldOut:
+    if stop.is_set():
+        raise KeyboardInterrupt
+    return HeldOut.of(reader, every, samples, fold)
 
 
 class MKLRegressorCV(SearchedModel, MKLRegressor):
