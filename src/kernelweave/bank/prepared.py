@@ -81,21 +81,14 @@ class PreparedBank(Bank):
     def _kernels(self) -> dict[str, list[Kernel]]:
         """Return the kernels by preparation."""
         given = (Linear(), Laplacian()) if self.kernels is None else self.kernels
-        by_preparation = given if isinstance(given, Mapping) else {"zscores": given}
-        for name, kernels in by_preparation.items():
+        found: dict[str, list[Kernel]] = {}
+        for name, kernels in (given if isinstance(given, Mapping) else {"zscores": given}).items():
             if name not in PREPARATIONS:
                 raise ValueError(
                     f"Numbers are prepared as {', '.join(map(repr, PREPARATIONS))}, received {name!r}."
                 )
-            for kernel in [kernels] if isinstance(kernels, Kernel | str) else kernels:
-                if not isinstance(kernel, Kernel) or kernel.pairwise:
-                    raise TypeError(
-                        f"The kernels of prepared columns are kernels such as Gaussian(), received {kernel!r}."
-                    )
-        return {
-            name: [kernels] if isinstance(kernels, Kernel) else list(kernels)
-            for name, kernels in by_preparation.items()
-        }
+            found[name] = as_kernels(kernels)
+        return found
 
     def _blocks(self, layout: Layout) -> list[tuple[str | None, Block]]:
         """Return the blocks of all views that have any, under labels of their own."""
@@ -112,6 +105,17 @@ class PreparedBank(Bank):
         return [
             (view, replace(block, label=label)) for (view, block), label in zip(found, labels, strict=True)
         ]
+
+
+def as_kernels(kernels: Any) -> list[Kernel]:
+    """Return the kernels of a preparation as a list; each reads columns."""
+    found = [kernels] if isinstance(kernels, Kernel) else list(kernels)
+    for kernel in found:
+        if not isinstance(kernel, Kernel) or kernel.pairwise:
+            raise TypeError(
+                f"The kernels of prepared columns are kernels such as Gaussian(), received {kernel!r}."
+            )
+    return found
 
 
 def _prepared(

@@ -27,8 +27,9 @@ from kernelweave.estimators.progress import interruptible
 from kernelweave.kernels import Gaussian, Kernel, Laplacian, Linear
 from kernelweave.learners import Hinge
 
-# Where the search for C begins, its steps, and how far it may go.
-COST, STEP, LEAST_COST, LARGEST_COST = 3.0, 10.0**0.5, 1e-3, 1e4
+# The values of C, by half decades, and where the search among them begins.
+COSTS = (*(float(f"{first}e{power}") for power in range(-3, 4) for first in (1, 3)), 1e4)
+COST = 3.0
 # The log loss that another step has to gain.
 LEAST_GAIN = 1e-4
 # The relative gap of the held-out classifiers.
@@ -44,6 +45,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
+        """What the results call it."""
         return f"{self.preparation}·{' + '.join(kernel.label for kernel in self.kernels)}"
 
     def members(self, fitted: FittedKernels) -> dict[str, Indices]:
@@ -122,7 +124,7 @@ def candidate_weights(
     if n_views > 1 or totals is not None:
         for v, (view, Ks) in enumerate(_grams_by_view(fitted)):
             for c, own in enumerate(members):
-                mean = sum(Ks[m] for m in own[view]) / own[view].size
+                mean = np.mean([Ks[m] for m in own[view]], axis=0)
                 if n_views > 1:
                     aligned[c, v] = unbiased_alignment(mean, Y, weight)
                 if totals is not None:
@@ -166,7 +168,6 @@ class HeldOut:
     test: AnyArray = field(repr=False)  # (candidates, held out, n), float32
     Y: Matrix = field(repr=False)
     weight: Vector = field(repr=False)
-    rows: Indices = field(repr=False)  # the places of the held-out samples
     present: Indices = field(repr=False)
     n_classes: int
 
@@ -184,8 +185,7 @@ class HeldOut:
             for c in np.flatnonzero(weights[:, m]):
                 test[c] += weights[c, m] * K
         classes = np.unique(samples.y)
-        present = np.searchsorted(classes, data.classes)
-        return cls(train, test, data.Y, data.weight, fold.test, present, classes.size)
+        return cls(train, test, data.Y, data.weight, np.searchsorted(classes, data.classes), classes.size)
 
     def values(self, mixture: Vector, C: float, start: AnyArray | None) -> tuple[AnyArray, AnyArray]:
         """Return the decision values of the held-out samples for a mixture of candidates, and the coefficients."""
@@ -196,8 +196,7 @@ class HeldOut:
         binary = self.Y.shape[1] == 1
         learner: Any = Hinge(C) if binary else Hinge(C).for_columns()
         solved = learner.solve(K, self.Y[:, 0] if binary else self.Y, self.weight, start, INNER_TOL)
-        values = K_out @ solved.coef + solved.intercept
-        return self._of_all_classes(values), solved.coef
+        return self._of_all_classes(K_out @ solved.coef + solved.intercept), solved.coef
 
     def _of_all_classes(self, values: AnyArray) -> AnyArray:
         """Return the values of all classes: one that no training sample has is refused by a margin of one."""
@@ -210,56 +209,63 @@ class HeldOut:
 
 @dataclass
 class HeldOutSearch:
-    """Held-out losses of mixtures of candidates: ``index`` and ``weight`` are classes and weights of all samples.
+    """Held-out losses of mixtures of candidates, every sample's without having learnt from it.
 
-    ``starts`` keeps the coefficients of every fold, for the next mixture to start from.
+    ``reader`` fits the kernels of all candidates; ``done`` is told of every mixture. The kernels of the folds are
+    kept where they fit into ``memory`` bytes, else computed again for every visit.
     """
 
-    folds: Sequence[HeldOut]
-    index: Indices
-    weight: Vector
+    reader: Any
+    chosen: Sequence[Candidate]
+    samples: SplittableSamples
+    folds: Sequence[SearchFold]
+    memory: float
     n_threads: int
     done: Callable[[], None]
-    starts: list[AnyArray | None] = field(default_factory=list)
+    _kept: dict[int, HeldOut] = field(default_factory=dict, repr=False)
+    _starts: dict[int, AnyArray] = field(default_factory=dict, repr=False)
 
-    def values(self, mixture: Vector, C: float) -> AnyArray:
-        """Return the decision values of all samples, each without having learnt from it."""
-        starts = self.starts or [None] * len(self.folds)
-        jobs = [
-            partial(_values_of_fold, fold, mixture, C, start)
-            for fold, start in zip(self.folds, starts, strict=True)
-        ]
+    def __post_init__(self) -> None:
+        self.classes, self._index = np.unique(self.samples.y, return_inverse=True)
+        # A sample that several folds hold out counts in each.
+        self.rows = np.concatenate([fold.test for fold in self.folds])
+        self.index = self._index[self.rows]
+        given = self.samples.weight
+        self.weight = shares(np.ones(self.rows.size) if given is None else given[self.rows])
+        entries = sum((fold.train.size + fold.test.size) * fold.train.size for fold in self.folds)
+        self._fits = 4.0 * len(self.chosen) * entries <= self.memory
+
+    def outcomes(self, mixtures: Matrix, C: float) -> list[HeldOutOutcome]:
+        """Return what the held-out samples say of every mixture, one per row, at one C."""
+        jobs = [partial(self._visit, fold, mixtures, C) for fold in self.folds]
         with blas_threads(1):
-            found = interruptible(jobs, self.n_threads)
-        self.starts = [coef for _, coef in found]
-        self.done()
-        shape = found[0][0].shape[1:]
-        values = np.zeros((self.index.size, *shape))
-        for fold, (own, _) in zip(self.folds, found, strict=True):
-            values[fold.rows] = own
-        return values
+            visits = interruptible(jobs, self.n_threads)
+        return [self._outcome(np.concatenate(parts), C) for parts in zip(*visits, strict=True)]
 
-    @property
-    def scored(self) -> Indices:
-        """The samples that are held out in some fold."""
-        return np.unique(np.concatenate([fold.rows for fold in self.folds]))
+    def _visit(self, fold: SearchFold, mixtures: Matrix, C: float, stop: Event) -> list[AnyArray]:
+        """Return the decision values of the held-out samples of one fold, for every mixture."""
+        if stop.is_set():
+            raise KeyboardInterrupt
+        held = self._kept.get(fold.number)
+        if held is None:
+            held = HeldOut.of(self.reader, self.chosen, self.samples, fold)
+        if self._fits:
+            self._kept[fold.number] = held
+        found, start = [], self._starts.get(fold.number)
+        for mixture in mixtures:
+            values, start = held.values(mixture, C, start)
+            found.append(values)
+            self.done()
+        assert start is not None
+        self._starts[fold.number] = start
+        return found
 
-    def outcome(self, mixture: Vector, C: float) -> HeldOutOutcome:
-        """Return losses at the best temperature, and how many of the held-out samples are right."""
-        at = self.scored
-        values, index, weight = self.values(mixture, C)[at], self.index[at], shares(self.weight[at])
-        temperature = best_temperature(values, index, weight)
-        losses = log_losses(values, index, temperature)
+    def _outcome(self, values: AnyArray, C: float) -> HeldOutOutcome:
+        temperature = best_temperature(values, self.index, self.weight)
+        losses = log_losses(values, self.index, temperature)
         predicted = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        return HeldOutOutcome(C, temperature, float(weight @ losses), float(weight @ (predicted == index)))
-
-
-def _values_of_fold(
-    fold: HeldOut, mixture: Vector, C: float, start: AnyArray | None, stop: Event
-) -> tuple[AnyArray, AnyArray]:
-    if stop.is_set():
-        raise KeyboardInterrupt
-    return fold.values(mixture, C, start)
+        right = float(self.weight @ (predicted == self.index))
+        return HeldOutOutcome(C, temperature, float(self.weight @ losses), right)
 
 
 @dataclass(frozen=True)
@@ -287,28 +293,28 @@ class Average:
 
     @property
     def ends_at_edge(self) -> bool:
-        """Whether the loss still falls where the search for C has to end."""
-        return not LEAST_COST * STEP <= self.best.C <= LARGEST_COST / STEP
+        """Whether the loss still falls where the values of C end."""
+        return self.best.C in (COSTS[0], COSTS[-1])
 
 
-def average(search: HeldOutSearch, n_candidates: int) -> Average:
+def average(search: HeldOutSearch) -> Average:
     """Weigh the candidates by their held-out losses, then choose C for their average."""
-    unit = np.eye(n_candidates)
-    outcomes = [search.outcome(one, COST) for one in unit]
-    weights = average_weights(np.array([one.loss for one in outcomes]), search.scored.size)
-    return Average(outcomes, weights, best_cost(lambda C: search.outcome(weights, C)))
+    outcomes = search.outcomes(np.eye(len(search.chosen)), COST)
+    n_samples = np.unique(search.rows).size
+    weights = average_weights(np.array([one.loss for one in outcomes]), n_samples)
+    return Average(outcomes, weights, best_cost(lambda C: search.outcomes(weights[None], C)[0]))
 
 
 def best_cost(outcome: Callable[[float], HeldOutOutcome]) -> list[HeldOutOutcome]:
-    """Return the outcomes at the values of C visited: from 3 on by half decades, up and down, while the loss falls."""
-    path = [outcome(COST)]
-    for factor in (STEP, 1.0 / STEP):
-        last, C = path[0], COST * factor
-        while LEAST_COST <= C <= LARGEST_COST:
+    """Return the outcomes at the values of C visited: from 3 on, up and else down, while the loss falls."""
+    path, start = [outcome(COST)], COSTS.index(COST)
+    for onwards in (COSTS[start + 1 :], COSTS[:start][::-1]):
+        last = path[0]
+        for C in onwards:
             path.append(outcome(C))
             if path[-1].loss > last.loss - LEAST_GAIN:
                 break
-            last, C = path[-1], C * factor
+            last = path[-1]
         if last is not path[0]:  # it fell this way, so it rises the other
             break
     return path

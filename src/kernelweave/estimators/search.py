@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from threading import Event
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -24,7 +23,6 @@ from kernelweave.bank.prepared import PreparedBank
 from kernelweave.estimators.averaged_search import (
     Average,
     Candidate,
-    HeldOut,
     HeldOutSearch,
     average,
     candidate_weights,
@@ -427,15 +425,11 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         folds: list[SearchFold],
     ) -> Average:
         """Return what the folds say of the candidates and of C."""
-        _, index = np.unique(samples.y, return_inverse=True)
-        weight = np.ones(index.size) if samples.weight is None else samples.weight
         together = min(effective_n_jobs(self.n_jobs), len(folds))
-        with count_bar(self.verbose, "search") as bar, blas_threads(1):
-            jobs = [partial(_held_out, reader, every, samples, fold) for fold in folds]
-            held_out = interruptible(jobs, together)
-            steps = len(every) + USUAL_COSTS
-            search = HeldOutSearch(held_out, index, weight, together, lambda: bar(steps))
-            return average(search, len(every))
+        steps = len(folds) * (len(every) + USUAL_COSTS)
+        with count_bar(self.verbose, "search") as bar:
+            memory = budget(self.memory_limit)
+            return average(HeldOutSearch(reader, every, samples, folds, memory, together, lambda: bar(steps)))
 
     def _keep_average(self, every: list[Candidate], found: Average) -> None:
         names = [one.name for one in every]
@@ -475,14 +469,6 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
             return np.asarray(np.log(self.predict_proba(X)))
         values = self.decision_function(X)
         return log_probabilities(values, self.temperature_)
-
-
-def _held_out(
-    reader: MKLClassifier, every: list[Candidate], samples: SplittableSamples, fold: SearchFold, stop: Event
-) -> HeldOut:
-    if stop.is_set():
-        raise KeyboardInterrupt
-    return HeldOut.of(reader, every, samples, fold)
 
 
 class MKLRegressorCV(SearchedModel, MKLRegressor):
