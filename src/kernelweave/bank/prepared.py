@@ -61,7 +61,6 @@ class PreparedBank(Bank):
 
     @property
     def is_default(self) -> bool:
-        """Whether its kernels are those of an estimator without a bank."""
         return self.kernels is None and self.scaling is None
 
     def declared_views(self) -> Mapping[str, Any] | None:

@@ -96,6 +96,11 @@ class Bank(Part, ABC):
     # A transformer of scikit-learn for the columns of every view, or a dict of view to transformer.
     transform: Any = None
 
+    @property
+    def is_default(self) -> bool:
+        """Whether its kernels are those of an estimator without a bank."""
+        return False
+
     @abstractmethod
     def plan(self, layout: Layout) -> list[Entry]:
         """Return the entries for data of this layout."""

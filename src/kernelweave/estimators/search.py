@@ -236,21 +236,32 @@ def has_probabilities(estimator: Any) -> bool:
 
 
 class MKLClassifierCV(SearchedModel, MKLClassifier):
-    r"""`MKLClassifier` with C and the geometry's parameter chosen by cross-validation.
+    r"""`MKLClassifier` with kernels, weights and C chosen by cross-validation; with probabilities.
 
-    .. math:: \max_{C, \theta} \; \frac1k \sum_{\text{folds}} \text{score}(\text{model}_{C, \theta})
+    .. math:: K = \sum_c w_c K_c, \quad w_c \propto e^{-n \ell_c / 2}, \qquad
+       \max_{C, \theta} \; \frac1k \sum_{\text{folds}} \text{score}(\text{model}_{C, \theta})
 
-    In every fold the bank is fitted to the training samples and the Gram matrices are stored once for all
-    candidates; each candidate starts from its solved neighbours on the grid; the decision values of all of
-    them on the held-out samples come from one pass over the kernels.
+    With nothing named (first formula) eight candidate kernels are scored by their log loss ℓ on held-out samples
+    and averaged: linear, Gaussian and Laplacian kernels of unit variance on the columns as z-scores, by rank, and
+    in their own unit; columns that are no plain numbers are prepared in one way. In each candidate a view counts by
+    its alignment with the labels over pairs of different samples. C is then chosen by the same loss, and one
+    `MKLClassifier` is fitted to all samples, whose certificate is that of the averaged kernel.
+
+    With a bank, learner, geometry, scoring or values named (second formula) a grid of C and the geometry's
+    parameter is searched. In every fold the bank is fitted to the training samples and the Gram matrices are stored
+    once for all candidates; each candidate starts from its solved neighbours on the grid; the decision values of
+    all of them on the held-out samples come from one pass over the kernels.
 
     Parameters
     ----------
-    bank, learner, solver, tol, max_iter, class_weight, multiclass, probability, dtype, memory_limit,
-    random_state : as for `MKLClassifier`
-        With ``probability`` only the final model is calibrated.
+    bank : KernelBank, "precomputed" or None, default=None
+        None is `KernelBank.prepared()`; that bank without kernels of its own counts as not named, so that it can
+        name views of a table.
+    learner, solver, tol, max_iter, class_weight, multiclass, probability, dtype, memory_limit, random_state : as for
+        `MKLClassifier`
+        With ``probability`` the final model is calibrated too, and probabilities are those of the calibration.
     geometry : geometry or None, default=None
-        The set of kernel weights; None is ``BoxSimplex()``, from the average kernel to the simplex.
+        The set of kernel weights; None is ``BoxSimplex()`` in a grid, from the average kernel to the simplex.
     learner_param : str or None, default=None
         The parameter of the learner to search; None is its natural one: C, or nu for `NuHinge`.
     learner_values : sequence or None, default=None
@@ -261,7 +272,8 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
     geometry_values : sequence or None, default=None
         Its values; None takes the geometry's own: θ in equal ratios from the smallest legal one, 1/M, to 1.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        The folds; None is 5 stratified ones.
+        The folds; None is 5 stratified ones. With nothing named they are drawn by ``random_state``, and fewer where
+        a class has fewer samples.
     scoring : str, callable or None, default=None
         A scorer of scikit-learn's that needs decision values or predictions; None is the accuracy.
     refit : bool, default=True
@@ -278,6 +290,9 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
 
     Attributes
     ----------
+    candidate_weights_, candidate_losses_ : dicts of candidate to its share of the kernel, and to its held-out log
+        loss at C = 3; with nothing named
+    temperature_ : float, what decision values are multiplied by for probabilities; with nothing named
     best_params_ : dict, as for ``set_params`` of `MKLClassifier`
     best_score_ : float, the mean score of the best candidate over the folds
     best_index_ : tuple (i, j), the place of the best candidate in ``mean_score_``
@@ -285,7 +300,9 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
     mean_score_ : array of shape (learner values, geometry values)
     learner_values_, geometry_values_ : tuples, the axes of ``mean_score_``; (None,) where nothing is varied
     cv_results_ : dict of columns, one row per candidate and fold: the parameters, ``fold``, ``score``,
-        ``relative_gap``, ``machines``, ``seconds``, ``active_kernels``; `frame` makes a table of it
+        ``relative_gap``, ``machines``, ``seconds``, ``active_kernels``; `frame` makes a table of it. With nothing
+        named one row per candidate, and per C of their average: ``candidate``, ``learner__C``, ``log_loss``,
+        ``temperature``, ``score``
     n_splits_ : int
     n_search_samples_ : int, how many samples the search looked at
     kernel_weights_, certificate_, ... : all that `MKLClassifier` learns, of ``best_estimator_``
@@ -295,16 +312,22 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
     From some thousands of samples on the search costs much the same whatever their number, and the last fit is a
     small part of it: raise ``search_samples`` where the scores of the best candidates are closer than their noise,
     about the root of score × (1 − score) / search_samples.
-    Equal scores go to the simpler model: the smaller C (the larger nu), then the more even weights (smaller θ
-    or v, larger p); values of any other parameter count from first to last as given. Held-out samples count
+    Candidates with less than e⁻⁵ of the best one's weight are dropped. C goes from 3 up or down by half decades while
+    the held-out loss falls. Probabilities are a softmax of the decision values (of two classes, of −f and f) times
+    the temperature that had the least held-out loss; they cost no further fit.
+    In a grid equal scores go to the simpler model: the smaller C (the larger nu), then the more even weights (smaller
+    θ or v, larger p); values of any other parameter count from first to last as given. Held-out samples count
     by ``sample_weight`` where the scorer takes weights, else once each. Ctrl-C before the last candidate is
     done raises KeyboardInterrupt.
     Differs from the paper: it is in none; the scores are those of fits from scratch, up to ``tol``.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.datasets import load_breast_cancer, load_wine
     >>> from kernelweave import KernelBank, MKLClassifierCV
+    >>> model = MKLClassifierCV().fit(*load_wine(return_X_y=True))
+    >>> sum(model.candidate_weights_.values()).__round__(6)
+    1.0
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> views = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
     >>> search = MKLClassifierCV(KernelBank.per_view(views=views), geometry_values=[1 / 3, 0.6, 1.0], cv=3)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_regressor
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 
 from kernelweave._typing import AnyArray, Indices
@@ -15,6 +16,7 @@ from kernelweave.bank.protocol import n_rows
 from kernelweave.bank.subset import ChosenBank
 from kernelweave.estimators.validation import as_bank, as_one_array, is_precomputed
 from kernelweave.explain.contributions import unwrap
+from kernelweave.geometry import Geometry
 from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier, is_unlabelled
 
 Split = tuple[Indices, Indices]
@@ -37,11 +39,40 @@ def has_bank(model: Any) -> bool:
 
 def with_kernels(model: Any, X: Any, kernels: Sequence[int]) -> tuple[Any, Any]:
     """Return an unfitted model with some of its kernels only, and the samples as it takes them."""
-    name = f"{parameter_prefix(model)}bank"
-    bank = model.get_params()[name]
+    prefix, which = parameter_prefix(model), list(kernels)
+    params = model.get_params()
+    bank, geometry = params[f"{prefix}bank"], params.get(f"{prefix}geometry")
+    fewer = clone(model)
+    if isinstance(geometry, Geometry):
+        fewer.set_params(**{f"{prefix}geometry": geometry.of_kernels(np.array(which, dtype=np.intp))})
     if is_precomputed(bank):
-        return clone(model), as_one_array(X)[:, :, list(kernels)]
-    return clone(model).set_params(**{name: ChosenBank(as_bank(bank), list(kernels))}), X
+        return fewer, as_one_array(X)[:, :, which]
+    return fewer.set_params(**{f"{prefix}bank": ChosenBank(named_bank(model), which)}), X
+
+
+def named_bank(model: Any) -> Any:
+    """Return the bank of a model, or of the end of a pipeline or search; its default where none is named."""
+    while not hasattr(model, "part") and not hasattr(model, "bank"):
+        model = model.steps[-1][1] if hasattr(model, "steps") else model.estimator
+    bank = model.part("bank") if "bank" in getattr(model, "defaults", ()) else model.bank
+    return bank if is_precomputed(bank) else as_bank(bank)
+
+
+def with_chosen_kernels(model: Any, fitted: Any) -> Any:
+    """Return the model with the kernels, weights and cost that its search has averaged; others as they are.
+
+    ``fitted`` is the model as fitted: positions among its kernels are those of the returned one.
+    """
+    last, _ = unwrap(fitted)
+    return with_last_step(model, clone(last.best_estimator_)) if getattr(last, "averages", False) else model
+
+
+def with_last_step(model: Any, last: Any) -> Any:
+    """Return the pipeline of a model with another last step, or that step alone if there is no pipeline."""
+    if not isinstance(model, Pipeline):
+        return last
+    before = [(name, clone(step) if hasattr(step, "get_params") else step) for name, step in model.steps[:-1]]
+    return Pipeline([*before, (model.steps[-1][0], last)])
 
 
 def unlabelled_rows(model: Any, y: AnyArray) -> AnyArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._typing import Matrix, Vector
+from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry
 
 
@@ -59,6 +59,11 @@ class Point(Geometry):
 
     def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:  # noqa: ARG002 - one point
         return self.start(len(h))
+
+    def of_kernels(self, which: Indices) -> Point:
+        kept = self._eta[which]
+        total = float(kept.sum())
+        return Point((kept * (self._eta.sum() / total) if total > 0.0 else np.ones(kept.size)).tolist())
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)
