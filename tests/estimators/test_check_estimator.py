@@ -38,7 +38,7 @@ MIDPOINT = {
 }
 MODELS = [
     MKLClassifier(),
-    MKLClassifier(multiclass="shared"),
+    MKLClassifier(multiclass="per_class"),
     MKLClassifier(KernelBank([Linear()]), learner=SquaredHinge(), geometry=LpBall(2.0)),
     MKLRegressor(),
     MKLRegressor(KernelBank([Linear()]), learner=EpsilonInsensitive(), geometry=LpBall(2.0)),
@@ -50,7 +50,8 @@ MODELS = [
     ObscureClassifier(random_state=0),
     ObscureClassifier(solver=OnlineBatch(2, 3), random_state=0),
     ObscureClassifier(features=Nystroem(30), random_state=0),
-    MKLClassifierCV(learner_values=[1.0, 10.0], geometry_values=[0.1, 1.0], cv=2),
+    MKLClassifierCV(),
+    MKLClassifierCV(learner_values=[1.0, 10.0], geometry_values=[0.5, 1.0], cv=2),
     SampleAdaptiveMKLClassifier(),
     LocalizedMKLClassifier(n_restarts=0, tol=1e-3, random_state=0),
     SVMPlusClassifier(),

@@ -120,7 +120,8 @@ class ByTypeBank(Bank):
         if not blocks:
             raise NothingToLearnError(
                 f"{'X' if view is None else f'View {view!r}'} has only columns that are constant or number the rows: "
-                f"{', '.join(repr(one.name) for one in layout.left_out[:5])}; leave it out, or give other columns."
+                f"{', '.join(repr(one.name) for one in layout.left_out[:5])}, in {layout.n_samples} sample(s); "
+                "leave it out, or give other columns."
             )
         if len(blocks) > 1 and (together := groups.together()) is not None:
             blocks.insert(0, (together, "together"))

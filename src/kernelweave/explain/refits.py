@@ -16,7 +16,6 @@ from kernelweave.bank.protocol import n_rows
 from kernelweave.bank.subset import ChosenBank
 from kernelweave.estimators.validation import as_bank, as_one_array, is_precomputed
 from kernelweave.explain.contributions import unwrap
-from kernelweave.geometry import Geometry
 from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier, is_unlabelled
 
 Split = tuple[Indices, Indices]
@@ -43,7 +42,7 @@ def with_kernels(model: Any, X: Any, kernels: Sequence[int]) -> tuple[Any, Any]:
     params = model.get_params()
     bank, geometry = params[f"{prefix}bank"], params.get(f"{prefix}geometry")
     fewer = clone(model)
-    if isinstance(geometry, Geometry):
+    if geometry is not None:
         fewer.set_params(**{f"{prefix}geometry": geometry.of_kernels(np.array(which, dtype=np.intp))})
     if is_precomputed(bank):
         return fewer, as_one_array(X)[:, :, which]
