@@ -22,6 +22,7 @@ import kernelweave
 from benchmarks import (
     against,
     defaults,
+    evidence,
     fisher,
     given,
     growth,
@@ -34,6 +35,7 @@ from benchmarks import (
     raw,
     search,
     stream,
+    tables,
     weak,
 )
 from benchmarks.page import defaults_page, page
@@ -55,6 +57,8 @@ PARTS = {
     "obscure": obscure,
     "stream": stream,
     "metric": metric,
+    "evidence": evidence,
+    "tables": tables,
 }
 
 

@@ -11,9 +11,10 @@ from rich.table import Table
 
 HEAD = """# Speed and memory
 
-Made by `python -m benchmarks` from the files of `benchmarks/results`; nothing here is typed. The methods of a
-table took turns in one run, there and back, each after a short pause, and the fastest time of each counts:
-ratios can be compared, times only within their table. Two threads unless the title names another number.
+Made by `python -m benchmarks` from the files of `benchmarks/results`; nothing here is typed. Unless its title says
+otherwise, the methods of a table took turns in one run, there and back, each after a short pause, and the fastest
+time of each counts: ratios can be compared, times only within their table. Two threads unless the title names
+another number.
 """
 
 DEFAULTS_HEAD = """# What the defaults reach

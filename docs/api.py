@@ -12,7 +12,7 @@ MODULES = (
         f"kernelweave.{layer}"
         for layer in (
             *("kernels", "views", "bank", "geometry", "learners", "solvers"),
-            *("multiclass", "weak_labels", "privileged", "metric", "adaptive", "baselines"),
+            *("multiclass", "weak_labels", "privileged", "metric", "adaptive", "baselines", "evidence"),
             *("explain", "plots", "report", "evaluation", "datasets", "io", "errors"),
         )
     ),

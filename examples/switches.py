@@ -21,7 +21,8 @@ def models(**params):
 def swapped(seed):
     train = swap_entries(make_views(60, random_state=(seed, 0)), 0.35, seed)
     test = make_views(500, random_state=(seed, 1))
-    plain, adaptive = (model.fit(train.X, train.y) for model in models(max_flips=3))
+    # Of 60 samples a comparison on held-out ones says little: the switches are kept in any case.
+    plain, adaptive = (model.fit(train.X, train.y) for model in models(max_flips=3, fallback=False))
     found = roc_auc_score(train.corrupted.ravel(), ~adaptive.switches_.ravel())
     return plain.score(test.X, test.y), adaptive.score(test.X, test.y), found
 
@@ -45,11 +46,12 @@ def main():
     print(f"  MKLClassifier                accuracy {plain:.3f}")
     print(f"  margins by what is there     accuracy {scaled:.3f}")
     train = swap_entries(make_views(60, random_state=(0, 0)), 0.35, 0)
-    _, adaptive = models(max_flips=3)
+    _, adaptive = models(max_flips=3, fallback=False)
     adaptive.fit(train.X, train.y)
-    print("The most frequent patterns, 1 = on:")
-    for pattern, count in list(zip(adaptive.patterns_, adaptive.pattern_counts_, strict=True))[:3]:
-        print(f"  {''.join('01'[on] for on in pattern.astype(int))} in {count} samples")
+    patterns, counts = np.unique(adaptive.switches_, axis=0, return_counts=True)
+    print("The most frequent switches, 1 = on:")
+    for k in np.argsort(-counts)[:3]:
+        print(f"  {''.join('01'[on] for on in patterns[k].astype(int))} in {counts[k]} samples")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ ROOT = Path(kernelweave.__file__).parent
 TESTS = Path(__file__).parent
 FOUNDATION = {"_part", "_typing", "_threads", "_core", "errors"}
 ENGINE = {"kernels", "views", "bank", "gram", "geometry", "learners", "solvers"}
-METHODS = {"multiclass", "weak_labels", "privileged", "metric", "adaptive", "baselines"}
+METHODS = {"multiclass", "weak_labels", "privileged", "metric", "adaptive", "baselines", "evidence"}
 MODELS = ENGINE | METHODS | {"estimators", "presets"}
 MAY_IMPORT = {
     "kernels": set(),

@@ -22,6 +22,10 @@ inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
+// An argument that is taken as it is or not at all: of a converted output nothing would be seen.
+inline auto array(const char* name) { return nb::arg(name).noconvert(); }
+inline auto threads() { return nb::arg("n_threads") = 1; }
+
 // Which entries of an array are asked for; without it, all.
 using Needed = std::optional<Input<std::uint8_t, 2>>;
 

@@ -9,6 +9,7 @@
 #include "projections.hpp"
 #include "smo.hpp"
 #include "smo_plus.hpp"
+#include "smo_views.hpp"
 #include "arrays.hpp"
 
 void bind_matrices(nb::module_& m);
@@ -170,6 +171,33 @@ std::tuple<std::int64_t, double> smo_plus(Input<double, 2> K, Input<double, 2> G
     return {report.iterations, report.violation};
 }
 
+std::tuple<std::int64_t, double> smo_views(Input<double, 2> A, Input<double, 2> B, Input<double, 1> y,
+                                           Input<double, 2> lo, Input<double, 2> hi, double epsilon,
+                                           Output<double, 2> values, Output<double, 2> images, double tolerance,
+                                           std::int64_t max_iterations) {
+    const std::size_t n = y.shape(0);
+    for (const auto& one : {A, B})
+        require(one.shape(0) == n && one.shape(1) == n, "smo_views: A and B must be square, a row per label");
+    for (const auto& one : {lo, hi})
+        require(one.shape(0) == 3 && one.shape(1) == n, "smo_views: bounds must have a row for each of a, b and c");
+    require(values.shape(0) == 3 && values.shape(1) == n && images.shape(0) == 2 && images.shape(1) == n,
+            "smo_views: values must have the rows a, b, c and images the rows f, g, an entry per label");
+    require(epsilon >= 0.0, "smo_views: epsilon must not be negative");
+    for (std::size_t t = 0; t < 3 * n; ++t)
+        require(lo.data()[t] <= values.data()[t] && values.data()[t] <= hi.data()[t],
+                "smo_views: the start must be feasible");
+    const double *lo_a = lo.data(), *hi_a = hi.data();
+    const kw::SmoViewsProblem problem{n,        A.data(), B.data(),     y.data(),     lo_a,   hi_a,
+                                      lo_a + n, hi_a + n, lo_a + 2 * n, hi_a + 2 * n, epsilon};
+    double *a = values.data(), *f = images.data();
+    kw::SmoViewsReport report;
+    {
+        nb::gil_scoped_release release;
+        report = kw::smo_views(problem, tolerance, max_iterations, a, a + n, a + 2 * n, f, f + n);
+    }
+    return {report.iterations, report.violation};
+}
+
 std::size_t project_pairs(Input<double, 2> X, Output<double, 2> M, Input<double, 2> Z, Output<double, 2> P,
                           Input<std::int64_t, 2> ends, Input<std::int64_t, 2> privileged_ends,
                           Input<double, 1> sign, Input<double, 1> goal, Input<double, 1> gamma,
@@ -204,42 +232,33 @@ std::size_t project_pairs(Input<double, 2> X, Output<double, 2> M, Input<double,
 
 template <class T>
 void bind(nb::module_& m) {
-    m.def("pack", &pack<T>, nb::arg("K").noconvert(), nb::arg("start"), nb::arg("shift").noconvert(),
-          nb::arg("out").noconvert());
-    m.def("combine", &combine<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("gather", &gather<T>, nb::arg("packed").noconvert(), nb::arg("chosen"), nb::arg("out").noconvert(),
-          nb::arg("n_threads") = 1);
-    m.def("mirror", &mirror<T>, nb::arg("K").noconvert(), nb::arg("n_threads") = 1);
-    m.def("matvecs", &matvecs<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1, nb::arg("needed") = nb::none());
-    m.def("energies", &energies<T>, nb::arg("packed").noconvert(), nb::arg("V").noconvert(),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("combine_local", &combine_local<T>, nb::arg("packed").noconvert(), nb::arg("eta").noconvert(),
-          nb::arg("local").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("column_weighted_matvecs", &column_weighted_matvecs<T>, nb::arg("packed").noconvert(),
-          nb::arg("V").noconvert(), nb::arg("local").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("smo", &smo<T>, nb::arg("K").noconvert(), nb::arg("s").noconvert(), nb::arg("d").noconvert(),
-          nb::arg("kink").noconvert(), nb::arg("lo").noconvert(), nb::arg("hi").noconvert(), nb::arg("group").noconvert(),
-          nb::arg("v").noconvert(), nb::arg("gradient").noconvert(), nb::arg("tolerance"),
-          nb::arg("max_iterations"), nb::arg("gradient_is_known") = false);
+    m.def("pack", &pack<T>, array("K"), nb::arg("start"), array("shift"), array("out"));
+    m.def("combine", &combine<T>, array("packed"), array("eta"), array("out"), threads());
+    m.def("gather", &gather<T>, array("packed"), nb::arg("chosen"), array("out"), threads());
+    m.def("mirror", &mirror<T>, array("K"), threads());
+    m.def("matvecs", &matvecs<T>, array("packed"), array("V"), array("out"), threads(), nb::arg("needed") = nb::none());
+    m.def("energies", &energies<T>, array("packed"), array("V"), array("out"), threads());
+    m.def("combine_local", &combine_local<T>, array("packed"), array("eta"), array("local"), array("out"), threads());
+    m.def("column_weighted_matvecs", &column_weighted_matvecs<T>, array("packed"), array("V"), array("local"),
+          array("out"), threads());
+    m.def("smo", &smo<T>, array("K"), array("s"), array("d"), array("kink"), array("lo"), array("hi"), array("group"),
+          array("v"), array("gradient"), nb::arg("tolerance"), nb::arg("max_iterations"),
+          nb::arg("gradient_is_known") = false);
 }
 
 }  // namespace
 
 NB_MODULE(_core, m) {
     m.doc() = "Loops that run at memory speed; each has a numpy twin in the tests.";
-    m.def("smo_plus", &smo_plus, nb::arg("K").noconvert(), nb::arg("G").noconvert(), nb::arg("y").noconvert(),
-          nb::arg("alpha").noconvert(), nb::arg("beta").noconvert(), nb::arg("f").noconvert(),
-          nb::arg("g").noconvert(), nb::arg("tolerance"), nb::arg("max_iterations"));
-    m.def("matvec_and_size", &matvec_and_size, nb::arg("packed").noconvert(), nb::arg("eta"), nb::arg("V"),
-          nb::arg("out").noconvert(), nb::arg("sizes").noconvert(), nb::arg("n_threads") = 1);
-    m.def("project_pairs", &project_pairs, nb::arg("X").noconvert(), nb::arg("M").noconvert(),
-          nb::arg("Z").noconvert(), nb::arg("P").noconvert(), nb::arg("ends").noconvert(),
-          nb::arg("privileged_ends").noconvert(), nb::arg("sign").noconvert(), nb::arg("goal").noconvert(), nb::arg("gamma").noconvert(),
-          nb::arg("cap").noconvert(), nb::arg("has_privileged").noconvert(), nb::arg("reach").noconvert(),
-          nb::arg("order").noconvert(), nb::arg("lam"), nb::arg("corrected"), nb::arg("a").noconvert(),
-          nb::arg("b").noconvert());
+    m.def("smo_plus", &smo_plus, array("K"), array("G"), array("y"), array("alpha"), array("beta"), array("f"),
+          array("g"), nb::arg("tolerance"), nb::arg("max_iterations"));
+    m.def("smo_views", &smo_views, array("A"), array("B"), array("y"), array("lo"), array("hi"), nb::arg("epsilon"),
+          array("values"), array("images"), nb::arg("tolerance"), nb::arg("max_iterations"));
+    m.def("matvec_and_size", &matvec_and_size, array("packed"), nb::arg("eta"), nb::arg("V"), array("out"),
+          array("sizes"), threads());
+    m.def("project_pairs", &project_pairs, array("X"), array("M"), array("Z"), array("P"), array("ends"),
+          array("privileged_ends"), array("sign"), array("goal"), array("gamma"), array("cap"), array("has_privileged"),
+          array("reach"), array("order"), nb::arg("lam"), nb::arg("corrected"), array("a"), array("b"));
     bind<float>(m);
     bind<double>(m);
     bind_matrices(m);

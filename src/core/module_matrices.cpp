@@ -126,28 +126,23 @@ void matvecs_of_matrices(const Given& K, Input<double, 2> V, Output<double, 3> o
 
 template <class T>
 void bind(nb::module_& m) {
-    m.def("pack_matrices", &pack_matrices<T>, nb::arg("K"), nb::arg("shifts").noconvert(),
-          nb::arg("packed").noconvert(), nb::arg("n_threads") = 1);
-    m.def("combine_matrices", &combine_matrices<T>, nb::arg("K"), nb::arg("eta").noconvert(),
-          nb::arg("shift").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("gather_matrices", &gather_matrices<T>, nb::arg("K"), nb::arg("chosen").noconvert(),
-          nb::arg("shifts").noconvert(), nb::arg("packed").noconvert(), nb::arg("n_threads") = 1);
+    m.def("pack_matrices", &pack_matrices<T>, nb::arg("K"), array("shifts"), array("packed"), threads());
+    m.def("combine_matrices", &combine_matrices<T>, nb::arg("K"), array("eta"), array("shift"), array("out"),
+          threads());
+    m.def("gather_matrices", &gather_matrices<T>, nb::arg("K"), array("chosen"), array("shifts"), array("packed"),
+          threads());
 }
 
 }  // namespace
 
 void bind_matrices(nb::module_& m) {
-    m.def("check_matrices", &check_matrices, nb::arg("K"), nb::arg("roots").noconvert(),
-          nb::arg("probes").noconvert(), nb::arg("n_threads") = 1);
-    m.def("diagonals", &diagonals, nb::arg("K"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("reference_means", &reference_means, nb::arg("K"), nb::arg("chosen").noconvert(),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("energies_of_matrices", &energies_of_matrices, nb::arg("K"), nb::arg("V").noconvert(),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("matvec_of_matrices", &matvec_of_matrices, nb::arg("K"), nb::arg("eta").noconvert(),
-          nb::arg("V").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
-    m.def("matvecs_of_matrices", &matvecs_of_matrices, nb::arg("K"), nb::arg("V").noconvert(),
-          nb::arg("out").noconvert(), nb::arg("n_threads") = 1, nb::arg("needed") = nb::none());
+    m.def("check_matrices", &check_matrices, nb::arg("K"), array("roots"), array("probes"), threads());
+    m.def("diagonals", &diagonals, nb::arg("K"), array("out"), threads());
+    m.def("reference_means", &reference_means, nb::arg("K"), array("chosen"), array("out"), threads());
+    m.def("energies_of_matrices", &energies_of_matrices, nb::arg("K"), array("V"), array("out"), threads());
+    m.def("matvec_of_matrices", &matvec_of_matrices, nb::arg("K"), array("eta"), array("V"), array("out"), threads());
+    m.def("matvecs_of_matrices", &matvecs_of_matrices, nb::arg("K"), array("V"), array("out"), threads(),
+          nb::arg("needed") = nb::none());
     bind<float>(m);
     bind<double>(m);
 }

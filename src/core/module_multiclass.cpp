@@ -53,10 +53,8 @@ std::int64_t online_steps(Input<double, 2> phi, Labels y, Input<double, 1> weigh
 
 template <class T>
 void bind_ascend(nb::module_& m) {
-    m.def("ascend", &ascend<T>, nb::arg("K").noconvert(), nb::arg("G").noconvert(), nb::arg("share").noconvert(),
-          nb::arg("least_curvature").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
-          nb::arg("scale"), nb::arg("q"), nb::arg("order").noconvert(), nb::arg("A").noconvert(),
-          nb::arg("H").noconvert(), nb::arg("s").noconvert());
+    m.def("ascend", &ascend<T>, array("K"), array("G"), array("share"), array("least_curvature"), array("y"),
+          array("weight"), nb::arg("scale"), nb::arg("q"), array("order"), array("A"), array("H"), array("s"));
 }
 
 }  // namespace
@@ -64,7 +62,6 @@ void bind_ascend(nb::module_& m) {
 void bind_multiclass(nb::module_& m) {
     bind_ascend<float>(m);
     bind_ascend<double>(m);
-    m.def("online_steps", &online_steps, nb::arg("phi").noconvert(), nb::arg("y").noconvert(),
-          nb::arg("weight").noconvert(), nb::arg("offset").noconvert(), nb::arg("q"), nb::arg("eta"),
-          nb::arg("theta").noconvert(), nb::arg("s").noconvert());
+    m.def("online_steps", &online_steps, array("phi"), array("y"), array("weight"), array("offset"), nb::arg("q"),
+          nb::arg("eta"), array("theta"), array("s"));
 }

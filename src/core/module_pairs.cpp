@@ -97,25 +97,22 @@ void pair_energies(Input<T, 2> rows, Input<double, 2> coef, int argument, Input<
     kw::pair_energies<T>(rows_of(rows), coef.data(), coef.shape(0), kernels, out.data(), n_threads);
 }
 
-// An array is taken as it is or not at all: a converted output would be lost.
-auto array(const char* name) { return nb::arg(name).noconvert(); }
-
 template <class T>
 void bind(nb::module_& m) {
-    const auto threads = nb::arg("n_threads") = 1;
+    const auto n_threads = threads();
     const nb::arg argument("argument");
     const auto shape = array("shape"), degree = array("degree"), gamma = array("gamma"), offset = array("offset");
     const auto left = array("left"), right = array("right"), rows = array("rows"), coef = array("coef");
     const auto weights = array("weights"), out = array("out");
-    m.def("kernel_values", &kernel_values<T>, left, right, argument, shape, degree, gamma, offset, out, threads);
+    m.def("kernel_values", &kernel_values<T>, left, right, argument, shape, degree, gamma, offset, out, n_threads);
     m.def("add_weighted_values", &add_weighted_values<T>, left, right, argument, shape, degree, gamma, offset, weights,
-          out, threads);
+          out, n_threads);
     m.def("add_weighted_gram", &add_weighted_gram<T>, rows, argument, shape, degree, gamma, offset, weights, out,
-          threads);
-    m.def("add_products", &add_products<T>, left, right, coef, argument, shape, degree, gamma, offset, out, threads);
+          n_threads);
+    m.def("add_products", &add_products<T>, left, right, coef, argument, shape, degree, gamma, offset, out, n_threads);
     m.def("add_weighted_products", &add_weighted_products<T>, left, right, coef, argument, shape, degree, gamma,
-          offset, weights, out, threads);
-    m.def("pair_energies", &pair_energies<T>, rows, coef, argument, shape, degree, gamma, offset, out, threads);
+          offset, weights, out, n_threads);
+    m.def("pair_energies", &pair_energies<T>, rows, coef, argument, shape, degree, gamma, offset, out, n_threads);
 }
 
 }  // namespace

@@ -38,9 +38,8 @@ void subsequence_diagonal(Letters letters, Starts start, std::int64_t length, do
 }  // namespace
 
 void bind_strings(nb::module_& m) {
-    m.def("subsequence_values", &subsequence_values, nb::arg("left").noconvert(), nb::arg("left_start").noconvert(),
-          nb::arg("right").noconvert(), nb::arg("right_start").noconvert(), nb::arg("length"), nb::arg("decay"),
-          nb::arg("symmetric"), nb::arg("out").noconvert());
-    m.def("subsequence_diagonal", &subsequence_diagonal, nb::arg("letters").noconvert(), nb::arg("start").noconvert(),
-          nb::arg("length"), nb::arg("decay"), nb::arg("out").noconvert());
+    m.def("subsequence_values", &subsequence_values, array("left"), array("left_start"), array("right"),
+          array("right_start"), nb::arg("length"), nb::arg("decay"), nb::arg("symmetric"), array("out"));
+    m.def("subsequence_diagonal", &subsequence_diagonal, array("letters"), array("start"), nb::arg("length"),
+          nb::arg("decay"), array("out"));
 }

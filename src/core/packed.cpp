@@ -46,7 +46,7 @@ std::vector<const T*> matrices(const T* packed, std::size_t n_kernels, std::size
 }
 
 // The row that an entry of a triangle belongs to.
-std::size_t row_of(std::size_t place) {
+std::size_t row_index(std::size_t place) {
     auto i = static_cast<std::size_t>((std::sqrt(8.0 * static_cast<double>(place) + 1.0) - 1.0) / 2.0);
     while (triangle(i) > place) --i;
     while (triangle(i + 1) <= place) ++i;
@@ -66,7 +66,7 @@ std::size_t pieces(std::size_t n, std::size_t size) { return (triangle(n) + size
 // entries from `column` on, the first of which is `place` entries behind start.
 template <class Visit>
 void visit_rows(std::size_t start, std::size_t stop, const Visit& visit) {
-    std::size_t i = row_of(start);
+    std::size_t i = row_index(start);
     for (std::size_t place = start; place < stop; ++i) {
         const std::size_t end = std::min(stop, triangle(i + 1));
         visit(i, place - triangle(i), place - start, end - place);

@@ -9,26 +9,33 @@
 namespace kernelweave {
 namespace {
 
-// out = (M + c u u') x, and M takes the update; both in one pass over the lower triangle, four rows at a time, so
-// that each entry is loaded once and serves its row and its column.
-KERNELWEAVE_CLONES void update_product(double* __restrict M, std::size_t n, const double* __restrict u, double c,
-                                       const double* __restrict x, double* __restrict out) {
+// out = (M + c u u') x, and M takes the update, if there is one; both in one pass over the lower triangle, four rows at
+// a time, so that each entry is loaded once and serves its row and its column.
+template <bool kUpdate>
+KERNELWEAVE_INLINE void multiply(double* __restrict M, std::size_t n, const double* __restrict u, double c,
+                                 const double* __restrict x, double* __restrict out) {
+    // Entry (i, j) after the update.
+    const auto entry = [&](std::size_t i, std::size_t j) {
+        if (kUpdate) M[i * n + j] += c * u[i] * u[j];
+        return M[i * n + j];
+    };
     std::size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         double* __restrict r0 = M + i * n;
         double* __restrict r1 = r0 + n;
         double* __restrict r2 = r1 + n;
         double* __restrict r3 = r2 + n;
-        const double c0 = c * u[i], c1 = c * u[i + 1], c2 = c * u[i + 2], c3 = c * u[i + 3];
         const double x0 = x[i], x1 = x[i + 1], x2 = x[i + 2], x3 = x[i + 3];
-        double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+        double c0 = 0.0, c1 = 0.0, c2 = 0.0, c3 = 0.0, s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+        if (kUpdate) c0 = c * u[i], c1 = c * u[i + 1], c2 = c * u[i + 2], c3 = c * u[i + 3];
         for (std::size_t j = 0; j < i; ++j) {
-            const double m0 = r0[j] + c0 * u[j], m1 = r1[j] + c1 * u[j];
-            const double m2 = r2[j] + c2 * u[j], m3 = r3[j] + c3 * u[j];
-            r0[j] = m0;
-            r1[j] = m1;
-            r2[j] = m2;
-            r3[j] = m3;
+            double m0 = r0[j], m1 = r1[j], m2 = r2[j], m3 = r3[j];
+            if constexpr (kUpdate) {
+                r0[j] = m0 = m0 + c0 * u[j];
+                r1[j] = m1 = m1 + c1 * u[j];
+                r2[j] = m2 = m2 + c2 * u[j];
+                r3[j] = m3 = m3 + c3 * u[j];
+            }
             s0 += m0 * x[j];
             s1 += m1 * x[j];
             s2 += m2 * x[j];
@@ -40,67 +47,32 @@ KERNELWEAVE_CLONES void update_product(double* __restrict M, std::size_t n, cons
         out[i + 2] = s2;
         out[i + 3] = s3;
         for (std::size_t k = i; k < i + 4; ++k) {  // the small triangle on the diagonal
-            double* row = M + k * n;
-            for (std::size_t j = i; j <= k; ++j) row[j] += c * u[k] * u[j];
             for (std::size_t j = i; j < k; ++j) {
-                out[k] += row[j] * x[j];
-                out[j] += row[j] * x[k];
+                const double m = entry(k, j);
+                out[k] += m * x[j];
+                out[j] += m * x[k];
             }
-            out[k] += row[k] * x[k];
+            out[k] += entry(k, k) * x[k];
         }
     }
     for (; i < n; ++i) {
-        double* row = M + i * n;
-        double sum = 0.0;
+        out[i] = 0.0;
         for (std::size_t j = 0; j < i; ++j) {
-            row[j] += c * u[i] * u[j];
-            sum += row[j] * x[j];
-            out[j] += row[j] * x[i];
+            const double m = entry(i, j);
+            out[i] += m * x[j];
+            out[j] += m * x[i];
         }
-        row[i] += c * u[i] * u[i];
-        out[i] = sum + row[i] * x[i];
+        out[i] += entry(i, i) * x[i];
     }
 }
 
-KERNELWEAVE_CLONES void product(const double* __restrict M, std::size_t n, const double* __restrict x,
+KERNELWEAVE_CLONES void update_product(double* __restrict M, std::size_t n, const double* __restrict u, double c,
+                                       const double* __restrict x, double* __restrict out) {
+    multiply<true>(M, n, u, c, x, out);
+}
+KERNELWEAVE_CLONES void product(double* __restrict M, std::size_t n, const double* __restrict x,
                                 double* __restrict out) {
-    std::size_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        const double* __restrict r0 = M + i * n;
-        const double* __restrict r1 = r0 + n;
-        const double* __restrict r2 = r1 + n;
-        const double* __restrict r3 = r2 + n;
-        const double x0 = x[i], x1 = x[i + 1], x2 = x[i + 2], x3 = x[i + 3];
-        double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
-        for (std::size_t j = 0; j < i; ++j) {
-            s0 += r0[j] * x[j];
-            s1 += r1[j] * x[j];
-            s2 += r2[j] * x[j];
-            s3 += r3[j] * x[j];
-            out[j] += (r0[j] * x0 + r1[j] * x1) + (r2[j] * x2 + r3[j] * x3);
-        }
-        out[i] = s0;
-        out[i + 1] = s1;
-        out[i + 2] = s2;
-        out[i + 3] = s3;
-        for (std::size_t k = i; k < i + 4; ++k) {
-            const double* row = M + k * n;
-            for (std::size_t j = i; j < k; ++j) {
-                out[k] += row[j] * x[j];
-                out[j] += row[j] * x[k];
-            }
-            out[k] += row[k] * x[k];
-        }
-    }
-    for (; i < n; ++i) {
-        const double* row = M + i * n;
-        double sum = 0.0;
-        for (std::size_t j = 0; j < i; ++j) {
-            sum += row[j] * x[j];
-            out[j] += row[j] * x[i];
-        }
-        out[i] = sum + row[i] * x[i];
-    }
+    multiply<false>(M, n, nullptr, 0.0, x, out);
 }
 
 // A metric M + c u u': the last update waits until the next product passes over M anyway.

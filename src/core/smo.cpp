@@ -40,23 +40,6 @@ KERNELWEAVE_CLONES void update_and_score_rows(const double* row_i, const double*
     update_and_score(row_i, row_j, delta, rise, gradient, best, n);
 }
 
-// gradient += sum_r x_r row_r
-template <class T>
-inline void add_rows(const T* const* rows, const double* x, double* gradient, std::size_t n) {
-    const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
-    const double u = x[0], v = x[1], w = x[2], z = x[3];
-    for (std::size_t t = 0; t < n; ++t)
-        gradient[t] += (u * static_cast<double>(a[t]) + v * static_cast<double>(b[t])) +
-                       (w * static_cast<double>(c[t]) + z * static_cast<double>(d[t]));
-}
-
-KERNELWEAVE_CLONES void add_four_rows(const float* const* rows, const double* x, double* gradient, std::size_t n) {
-    add_rows(rows, x, gradient, n);
-}
-KERNELWEAVE_CLONES void add_four_rows(const double* const* rows, const double* x, double* gradient, std::size_t n) {
-    add_rows(rows, x, gradient, n);
-}
-
 // Block maxima of the steepest way up, rise - gradient; rise is kCannotMove where v may not grow, and elsewhere what the
 // kink adds to the slope: 0 where there is none.
 KERNELWEAVE_CLONES void score_up(const double* gradient, const double* rise, double* best, std::size_t n) {
@@ -136,14 +119,14 @@ void refresh(const T* K, const SmoProblem& p, const double* v, double* gradient)
     for (std::size_t i = 0; i < n; ++i)
         if (v[i] != 0.0) used.push_back(i);
     for (std::size_t a = 0; a < used.size(); a += kTogether) {  // a quarter of the passes over the gradient
-        const T* rows[kTogether];
+        Row<T> rows[kTogether];
         double x[kTogether];
         for (std::size_t r = 0; r < kTogether; ++r) {
             const std::size_t i = used[std::min(a + r, used.size() - 1)];
-            rows[r] = K + i * n;
+            rows[r] = {K + i * n, K + used[std::min(a + r + kTogether, used.size() - 1)] * n};
             x[r] = a + r < used.size() ? v[i] : 0.0;
         }
-        add_four_rows(rows, x, gradient, n);
+        add_scaled_rows(gradient, rows, x, n);
     }
 }
 

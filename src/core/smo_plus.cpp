@@ -1,44 +1,32 @@
 #include "smo_plus.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <initializer_list>
 #include <vector>
 
-#include "dispatch.hpp"
+#include "smo_loops.hpp"
 
 namespace kernelweave {
 namespace {
 
-constexpr double kNone = 1e300;   // slope where nothing can move
-constexpr double kFlat = 1e-12;   // least curvature, relative: a long step, cut by the bounds
-
-struct Extreme {
-    double value = -kNone;
-    std::size_t place = 0;
-
-    void take(double score, std::size_t t) {
-        if (score > value) {
-            value = score;
-            place = t;
-        }
-    }
-    bool exists() const { return value > -0.5 * kNone; }
-};
-
 // The steepest ways to move: [0] is the negative class, [1] the positive.
 struct Ways {
-    Extreme alpha_up[2], alpha_down[2], beta_up, beta_down, v_up, v_down;
+    Way alpha_up[2], alpha_down[2], beta_up, beta_down, v_up, v_down;
 };
-
-// target += s * (a - b)
-KERNELWEAVE_CLONES void add_difference(const double* a, const double* b, double s, double* target, std::size_t n) {
-    for (std::size_t t = 0; t < n; ++t) target[t] += s * (a[t] - b[t]);
-}
 
 // target += s * (a + b - 2 c)
 KERNELWEAVE_CLONES void add_triple(const double* a, const double* b, const double* c, double s, double* target,
                                    std::size_t n) {
     for (std::size_t t = 0; t < n; ++t) target[t] += s * (a[t] + b[t] - 2.0 * c[t]);
+}
+
+// slope_v = f - y, that of v, and slope_a = y slope_v + g, that of alpha; the slope of beta is g.
+KERNELWEAVE_CLONES void slopes(const double* f, const double* g, const double* y, double* slope_v, double* slope_a,
+                               std::size_t n) {
+    for (std::size_t t = 0; t < n; ++t) {
+        slope_v[t] = f[t] - y[t];
+        slope_a[t] = y[t] * slope_v[t] + g[t];
+    }
 }
 
 enum class Kind { same_class, betas, raise_both, lower_both, exchange, none };
@@ -52,10 +40,20 @@ struct Direction {
 class SmoPlus {
 public:
     SmoPlus(const SmoPlusProblem& problem, double* alpha, double* beta, double* f, double* g)
-        : p_(problem), n_(problem.n), alpha_(alpha), beta_(beta), f_(f), g_(g) {
+        : p_(problem), n_(problem.n), alpha_(alpha), beta_(beta), f_(f), g_(g), slope_v_(n_), slope_a_(n_),
+          free_(n_, 0.0), fall_b_(n_), rise_v_(n_), fall_v_(n_), diagonal_K_(n_), diagonal_G_(n_), distance_(n_),
+          gain_(n_), best_((n_ + kBlock - 1) / kBlock) {
+        for (int c : {0, 1}) rise_a_[c] = fall_a_[c] = std::vector<double>(n_, kCannotMove);
         double largest = 0.0;
-        for (std::size_t t = 0; t < n_; ++t) largest = std::max(largest, K(t, t) + G(t, t));
+        for (std::size_t t = 0; t < n_; ++t) {
+            diagonal_K_[t] = K(t, t);
+            diagonal_G_[t] = G(t, t);
+            largest = std::max(largest, K(t, t) + G(t, t));
+            rise_a_[p_.y[t] > 0.0][t] = 0.0;
+            update(t);
+        }
         flat_ = kFlat * std::max(largest, 1e-300);
+        slopes(f_, g_, p_.y, slope_v_.data(), slope_a_.data(), n_);
     }
 
     SmoPlusReport run(double tolerance, std::int64_t max_iterations) {
@@ -74,37 +72,44 @@ public:
 private:
     double K(std::size_t i, std::size_t j) const { return p_.K[i * n_ + j]; }
     double G(std::size_t i, std::size_t j) const { return p_.G[i * n_ + j]; }
-    // Slope of the objective in alpha_t; in beta_t it is g_t, and in alpha_t against beta_t margin(t).
-    double slope(std::size_t t) const { return margin(t) + g_[t]; }
-    double margin(std::size_t t) const { return p_.y[t] * f_[t] - 1.0; }
+    // Which ways alpha_t and beta_t, which have changed, can move: 0 where they can.
+    void update(std::size_t t) {
+        const bool positive = p_.y[t] > 0.0;
+        const double alpha = alpha_[t] > 0.0 ? 0.0 : kCannotMove, beta = beta_[t] > 0.0 ? 0.0 : kCannotMove;
+        fall_a_[positive][t] = alpha;
+        fall_b_[t] = beta;
+        rise_v_[t] = positive ? beta : alpha;
+        fall_v_[t] = positive ? alpha : beta;
+    }
 
-    Ways look() const {
+    Ways look() {
+        const auto way = [&](const std::vector<double>& bound, double sign, const double* slope) {
+            return steepest(bound.data(), sign, slope, best_, n_);
+        };
         Ways w;
-        for (std::size_t t = 0; t < n_; ++t) {
-            const bool positive = p_.y[t] > 0.0, has_alpha = alpha_[t] > 0.0, has_beta = beta_[t] > 0.0;
-            const double a = slope(t), signed_margin = p_.y[t] * margin(t);
-            w.alpha_up[positive].take(-a, t);
-            if (has_alpha) w.alpha_down[positive].take(a, t);
-            w.beta_up.take(-g_[t], t);
-            if (has_beta) w.beta_down.take(g_[t], t);
-            if (positive ? has_beta : has_alpha) w.v_up.take(-signed_margin, t);
-            if (positive ? has_alpha : has_beta) w.v_down.take(signed_margin, t);
+        for (int c : {0, 1}) {
+            w.alpha_up[c] = way(rise_a_[c], 1.0, slope_a_.data());
+            w.alpha_down[c] = way(fall_a_[c], -1.0, slope_a_.data());
         }
+        w.beta_up = way(free_, 1.0, g_);
+        w.beta_down = way(fall_b_, -1.0, g_);
+        w.v_up = way(rise_v_, 1.0, slope_v_.data());
+        w.v_down = way(fall_v_, -1.0, slope_v_.data());
         return w;
     }
 
     // The exchanges are sums of the other directions: where those are flat, so are they.
     static double violation(const Ways& w) {
         double worst = 0.0;
-        const auto pair = [&](const Extreme& a, const Extreme& b) {
-            if (a.exists() && b.exists()) worst = std::max(worst, a.value + b.value);
+        const auto pair = [&](const Way& a, const Way& b) {
+            if (a.exists() && b.exists()) worst = std::max(worst, a.score + b.score);
         };
         for (int c : {0, 1}) pair(w.alpha_up[c], w.alpha_down[c]);
         pair(w.beta_up, w.beta_down);
         if (w.beta_down.exists())
-            worst = std::max(worst, 0.5 * (w.alpha_up[0].value + w.alpha_up[1].value) + w.beta_down.value);
+            worst = std::max(worst, 0.5 * (w.alpha_up[0].score + w.alpha_up[1].score) + w.beta_down.score);
         if (w.alpha_down[0].exists() && w.alpha_down[1].exists())
-            worst = std::max(worst, 0.5 * (w.alpha_down[0].value + w.alpha_down[1].value) + w.beta_up.value);
+            worst = std::max(worst, 0.5 * (w.alpha_down[0].score + w.alpha_down[1].score) + w.beta_up.score);
         return worst;
     }
 
@@ -123,9 +128,9 @@ private:
         return std::max(total, flat_);
     }
 
-    Direction choose(const Ways& w) const {
+    Direction choose(const Ways& w) {
         Direction best;
-        const auto consider = [&](Kind kind, const Extreme& i, const Extreme& j, std::size_t k, double slope) {
+        const auto consider = [&](Kind kind, const Way& i, const Way& j, std::size_t k, double slope) {
             if (!(slope > 0.0) || i.place == j.place) return;
             Direction d{kind, i.place, j.place, k, slope, 0.0};
             d.gain = slope * slope / curvature(d);
@@ -134,53 +139,53 @@ private:
         for (int c : {0, 1})
             if (w.alpha_up[c].exists() && w.alpha_down[c].exists())
                 consider(Kind::same_class, w.alpha_up[c], w.alpha_down[c], 0,
-                         w.alpha_up[c].value + w.alpha_down[c].value);
+                         w.alpha_up[c].score + w.alpha_down[c].score);
         if (w.beta_down.exists()) {
-            consider(Kind::betas, w.beta_up, w.beta_down, 0, w.beta_up.value + w.beta_down.value);
+            consider(Kind::betas, w.beta_up, w.beta_down, 0, w.beta_up.score + w.beta_down.score);
             consider(Kind::raise_both, w.alpha_up[1], w.alpha_up[0], w.beta_down.place,
-                     w.alpha_up[0].value + w.alpha_up[1].value + 2.0 * w.beta_down.value);
+                     w.alpha_up[0].score + w.alpha_up[1].score + 2.0 * w.beta_down.score);
         }
         if (w.alpha_down[0].exists() && w.alpha_down[1].exists())
             consider(Kind::lower_both, w.alpha_down[1], w.alpha_down[0], w.beta_up.place,
-                     w.alpha_down[0].value + w.alpha_down[1].value + 2.0 * w.beta_up.value);
+                     w.alpha_down[0].score + w.alpha_down[1].score + 2.0 * w.beta_up.score);
         if (w.v_up.exists() && w.v_down.exists())
-            consider(Kind::exchange, w.v_up, w.v_down, 0, w.v_up.value + w.v_down.value);
+            consider(Kind::exchange, w.v_up, w.v_down, 0, w.v_up.score + w.v_down.score);
         refine(best);
         return best;
     }
 
     // Replace the partner j by the one that promises most, slope^2 / curvature [Fan05].
-    void refine(Direction& d) const {
-        const double* row_K = p_.K + d.i * n_;
-        const double* row_G = p_.G + d.i * n_;
-        const double k_ii = row_K[d.i], g_ii = row_G[d.i];
-        const auto scan = [&](auto allowed, auto way_down, auto bend, double up) {
-            for (std::size_t t = 0; t < n_; ++t) {
-                if (!allowed(t)) continue;
-                const double slope = up + way_down(t);
-                if (!(slope > 0.0)) continue;
-                const double gain = slope * slope / std::max(bend(t), flat_);
-                if (gain > d.gain) {
-                    d.gain = gain;
-                    d.j = t;
-                    d.slope = slope;
-                }
-            }
-        };
-        const auto in_v = [&](std::size_t t) { return k_ii + K(t, t) - 2.0 * row_K[t]; };
-        const auto in_e = [&](std::size_t t) { return g_ii + G(t, t) - 2.0 * row_G[t]; };
-        if (d.kind == Kind::same_class) {
-            const double own = p_.y[d.i];
-            scan([&](std::size_t t) { return p_.y[t] == own && alpha_[t] > 0.0 && t != d.i; },
-                 [&](std::size_t t) { return slope(t); }, [&](std::size_t t) { return in_v(t) + in_e(t); },
-                 -slope(d.i));
-        } else if (d.kind == Kind::betas) {
-            scan([&](std::size_t t) { return beta_[t] > 0.0 && t != d.i; }, [&](std::size_t t) { return g_[t]; },
-                 in_e, -g_[d.i]);
-        } else if (d.kind == Kind::exchange) {
-            scan([&](std::size_t t) { return (p_.y[t] > 0.0 ? alpha_[t] : beta_[t]) > 0.0 && t != d.i; },
-                 [&](std::size_t t) { return p_.y[t] * margin(t); }, in_v, -p_.y[d.i] * margin(d.i));
+    void refine(Direction& d) {
+        const double *K_i = p_.K + d.i * n_, *G_i = p_.G + d.i * n_;
+        double* out = distance_.data();
+        const std::vector<double>* fall = nullptr;
+        const double* slope = nullptr;
+        switch (d.kind) {
+            case Kind::same_class:
+                fall = &fall_a_[p_.y[d.i] > 0.0];
+                slope = slope_a_.data();
+                squared_distances(K_i, diagonal_K_.data(), diagonal_K_[d.i], out, n_);
+                add_squared_distances(G_i, diagonal_G_.data(), diagonal_G_[d.i], out, n_);
+                break;
+            case Kind::betas:
+                fall = &fall_b_;
+                slope = g_;
+                squared_distances(G_i, diagonal_G_.data(), diagonal_G_[d.i], out, n_);
+                break;
+            case Kind::exchange:
+                fall = &fall_v_;
+                slope = slope_v_.data();
+                squared_distances(K_i, diagonal_K_.data(), diagonal_K_[d.i], out, n_);
+                break;
+            default: return;
         }
+        const double up = -slope[d.i];
+        partner_gains(up, fall->data(), slope, out, flat_, gain_.data(), best_.data(), n_);
+        const std::size_t j = best_partner(gain_, best_);
+        if (!(gain_[j] > d.gain)) return;
+        d.j = j;
+        d.gain = gain_[j];
+        d.slope = up + slope[j];
     }
 
     // Move as far as the parabola or the bounds say; false where nothing would change.
@@ -236,6 +241,8 @@ private:
             }
             case Kind::none: return false;
         }
+        for (const std::size_t t : {i, j, k}) update(t);
+        slopes(f_, g_, p_.y, slope_v_.data(), slope_a_.data(), n_);
         return s > 0.0;
     }
 
@@ -253,6 +260,10 @@ private:
     const SmoPlusProblem& p_;
     std::size_t n_;
     double *alpha_, *beta_, *f_, *g_;
+    std::vector<double> slope_v_, slope_a_;
+    // 0 where a variable can move this way, by class for alpha; beta can always grow, and v moves by exchange.
+    std::vector<double> rise_a_[2], fall_a_[2], free_, fall_b_, rise_v_, fall_v_;
+    std::vector<double> diagonal_K_, diagonal_G_, distance_, gain_, best_;
     double flat_ = 0.0;
 };
 

@@ -25,6 +25,7 @@ from kernelweave.estimators.one_class import OneClassMKL
 from kernelweave.estimators.path import path
 from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.estimators.search import MKLClassifierCV, MKLRegressorCV
+from kernelweave.evidence import EvidenceMKLRegressor
 from kernelweave.io import load, save
 from kernelweave.metric import ITML, ITMLPlus, ITMLSelect, SupervisedMetric
 from kernelweave.multiclass import ObscureClassifier, batches
@@ -37,6 +38,7 @@ from kernelweave.weak_labels.bag_baselines import (
     SingleInstanceMKLClassifier,
     WitnessMKLClassifier,
 )
+from kernelweave.weak_labels.bag_search import MultiInstanceMKLClassifierCV
 from kernelweave.weak_labels.clusterer import MKLClusterer
 from kernelweave.weak_labels.multi_instance import MultiInstanceMKLClassifier
 from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier
@@ -47,6 +49,7 @@ __all__ = [
     "AlignedMKLClassifier",
     "EasyMKLClassifier",
     "Entry",
+    "EvidenceMKLRegressor",
     "FisherMKLClassifier",
     "FHeuristicClassifier",
     "Bags",
@@ -64,6 +67,7 @@ __all__ = [
     "MKLRegressor",
     "MKLRegressorCV",
     "MultiInstanceMKLClassifier",
+    "MultiInstanceMKLClassifierCV",
     "OneClassMKL",
     "PWMKClassifier",
     "SampleAdaptiveMKLClassifier",

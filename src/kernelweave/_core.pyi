@@ -88,6 +88,18 @@ def smo_plus(
     tolerance: float,
     max_iterations: int,
 ) -> tuple[int, float]: ...
+def smo_views(
+    A: NDArray[Any],
+    B: NDArray[Any],
+    y: NDArray[Any],
+    lo: NDArray[Any],
+    hi: NDArray[Any],
+    epsilon: float,
+    values: NDArray[Any],
+    images: NDArray[Any],
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[int, float]: ...
 def ascend(
     K: NDArray[Any],
     G: NDArray[Any],

@@ -24,6 +24,13 @@ from kernelweave.multiclass import ObscureClassifier, OnlineBatch
 from kernelweave.privileged.svm_2k import SVM2K
 from kernelweave.privileged.svm_plus import SVMPlusClassifier
 from kernelweave.solvers import CuttingPlane
+from kernelweave.weak_labels.bag_baselines import (
+    InstanceLabelMKLClassifier,
+    SetKernelMKLClassifier,
+    WitnessMKLClassifier,
+)
+from kernelweave.weak_labels.clusterer import MKLClusterer
+from kernelweave.weak_labels.multi_instance import MultiInstanceMKLClassifier
 from kernelweave.weak_labels.semi_supervised import SemiSupervisedMKLClassifier
 
 __all__ = [
@@ -35,6 +42,8 @@ __all__ = [
     "f_heuristic",
     "kta",
     "iokl",
+    "iokl_bags",
+    "iokl_clustering",
     "itml",
     "itml_plus",
     "itml_plus_hard",
@@ -43,11 +52,13 @@ __all__ = [
     "l2_mkl",
     "lp_beta",
     "lp_mkl",
+    "mi_svm",
     "mk_fda",
     "pwmk",
     "localized_mkl",
     "sample_adaptive",
     "obscure",
+    "set_kernel",
     "silp",
     "simple_mkl",
     "sm1_mkl",
@@ -55,6 +66,7 @@ __all__ = [
     "sum_kernel",
     "svm_2k",
     "svm_plus",
+    "witness_mi_svm",
 ]
 
 
@@ -163,21 +175,22 @@ def mk_fda(bank: Any = None, *, p: float = 2.0, reg: float = 1e-4, **params: Any
 def sample_adaptive(
     bank: Any = None, *, max_flips: int | None = None, C: float = 100.0, **params: Any
 ) -> SampleAdaptiveMKLClassifier:
-    """SAMKL [Liu14, Algorithm 1]: every sample switches up to ``max_flips`` kernels off.
+    """SAMKL [Liu14, Algorithm 1]: every sample switches up to ``max_flips`` kernels off, knowing its label.
 
-    Kernels are centred and divided by their trace, as in the paper (which does not centre): their entries are
-    of size 1/n, hence the larger C. ``scale_margins=True`` is the paper's tau.
+    For two classes; beyond two, switches tell the class and the fit collapses, with a warning. The defaults of
+    `SampleAdaptiveMKLClassifier` avoid that. Kernels are centred and divided by their trace, as in the paper (which
+    does not centre): their entries are of size 1/n, hence the larger C. ``scale_margins=True`` is the paper's tau.
 
     >>> from kernelweave import presets
     >>> presets.sample_adaptive(max_flips=3).unit_trace
     True
     """
-    given = {"geometry": Simplex(), "unit_trace": True, **params}
+    given = {"geometry": Simplex(), "unit_trace": True, "switching": "fewest", "fallback": False, **params}
     return SampleAdaptiveMKLClassifier(bank, learner=Hinge(C=C), max_flips=max_flips, **given)
 
 
 def localized_mkl(bank: Any = None, *, C: float = 1.0, **params: Any) -> LocalizedMKLClassifier:
-    """LMKL [Gonen08]: kernel weights are a softmax of linear functions of the sample.
+    """LMKL [Gonen08]: kernel weights are a softmax of linear functions of the sample (or of Gaussians, by ``gating``).
 
     >>> from kernelweave import presets
     >>> presets.localized_mkl(C=10.0).learner.C
@@ -216,17 +229,68 @@ def iokl(bank: Any = None, *, theta: float | None = 1.2, **params: Any) -> SemiS
     return SemiSupervisedMKLClassifier(bank, theta=theta, **params)
 
 
+def iokl_bags(bank: Any = None, *, theta: float | None = 1.2, **params: Any) -> MultiInstanceMKLClassifier:
+    """IOKL for bags [Xu14, Sec. 4.5.3]: key instances, or labels of all instances with ambiguity="output".
+
+    >>> from kernelweave import presets
+    >>> presets.iokl_bags(ambiguity="output").theta
+    1.2
+    """
+    return MultiInstanceMKLClassifier(bank, theta=theta, **params)
+
+
+def iokl_clustering(bank: Any = None, *, theta: float | None = None, **params: Any) -> MKLClusterer:
+    """Maximum-margin clustering by IOKL [Xu14, Ch. 4], where no label is known.
+
+    >>> from kernelweave import presets
+    >>> presets.iokl_clustering(balance=0.5).balance
+    0.5
+    """
+    return MKLClusterer(bank, theta=theta, **params)
+
+
+def mi_svm(bank: Any = None, *, C: float = 1.0, **params: Any) -> InstanceLabelMKLClassifier:
+    """The mi-SVM of [Andrews03], over many kernels: instances of positive bags are relabelled by the SVM.
+
+    >>> from kernelweave import presets
+    >>> presets.mi_svm(C=10.0).C
+    10.0
+    """
+    return InstanceLabelMKLClassifier(bank, C=C, **params)
+
+
+def witness_mi_svm(bank: Any = None, *, C: float = 1.0, **params: Any) -> WitnessMKLClassifier:
+    """The MI-SVM of [Andrews03], over many kernels: a positive bag is its highest instance.
+
+    >>> from kernelweave import presets
+    >>> presets.witness_mi_svm(C=10.0).C
+    10.0
+    """
+    return WitnessMKLClassifier(bank, C=C, **params)
+
+
+def set_kernel(bank: Any = None, *, C: float = 1.0, **params: Any) -> SetKernelMKLClassifier:
+    """The normalised set kernel [Gartner02], over many kernels: a bag is the mean of its instances.
+
+    >>> from kernelweave import presets
+    >>> presets.set_kernel(C=10.0).C
+    10.0
+    """
+    return SetKernelMKLClassifier(bank, C=C, **params)
+
+
 def obscure(bank: Any = None, *, p: float = 1.5, C: float = 1.0, **params: Any) -> ObscureClassifier:
     """OBSCURE [Orabona10]: multiclass p-norm MKL by its online and batch stages.
 
     Epochs are added until the relative gap is 0.1; at large C, where they do not suffice, it warns with the gap.
-
+    With p = 1, where the stages have no step, it is the certified solver.
 
     >>> from kernelweave import presets
     >>> presets.obscure(p=1.25).solver.eta
     2.0
     """
-    return ObscureClassifier(bank, p=p, C=C, **{"solver": OnlineBatch(tol=0.1), **params})
+    solver = None if p == 1.0 else OnlineBatch(tol=0.1)
+    return ObscureClassifier(bank, p=p, C=C, **{"solver": solver, **params})
 
 
 def alignf(bank: Any = None, *, C: float = 1.0, **params: Any) -> AlignedMKLClassifier:
@@ -331,6 +395,8 @@ def itml_plus_hard(**params: Any) -> ITMLPlus:
 
 def itml_plus_thesis(**params: Any) -> ITMLPlus:
     """ITML+ as it was solved [Xu14, Algorithm 6]: multipliers are never given back, ten sweeps at most.
+
+    It runs where the hard form has no solution as well; its duality gap is infinite there.
 
     >>> from kernelweave import presets
     >>> presets.itml_plus_thesis().projections

@@ -2,11 +2,18 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from scipy.special import expit, softmax
 from sklearn.svm import SVC
 from tests.reference.problems import random_problem
 
-from kernelweave.adaptive.gating import GatedObjective, Sigmoid, Softmax, learn_gating
+from kernelweave.adaptive.gating import (
+    GatedObjective,
+    GaussianSoftmax,
+    Sigmoid,
+    Softmax,
+    learn_gating,
+)
 from kernelweave.geometry import LpBall
 from kernelweave.gram import DenseGrams
 from kernelweave.learners import Hinge, SquaredHinge
@@ -51,7 +58,7 @@ def test_the_gradient_is_that_of_finite_differences(rng, data, gating, learner):
 def learnt(data, **params):
     _, y, stack, Z = data
     problem = Problem(stack, y, Hinge(C=2.0), LpBall(np.inf), None)
-    options = dict(tol=1e-5, max_iter=60, n_restarts=0, rng=np.random.default_rng(0)) | params
+    options = dict(tol=1e-5, max_iter=60, n_init=1, rng=np.random.default_rng(0)) | params
     return learn_gating(problem, Softmax(), Z[:, :2], **options)
 
 
@@ -81,7 +88,7 @@ def test_the_certificate_is_that_of_the_svm_for_the_gating_found(data):
 
 def test_a_further_restart_never_makes_it_worse(data):
     for seed in range(3):
-        starts = [learnt(data, n_restarts=k, rng=np.random.default_rng(seed)) for k in range(5)]
+        starts = [learnt(data, n_init=k + 1, rng=np.random.default_rng(seed)) for k in range(5)]
         values = np.array([found.values[-1] for found in starts])
         assert (np.diff(values) <= 0.0).all()
         assert [found.result.certificate.upper for found in starts] == pytest.approx(values, rel=1e-5)
@@ -90,3 +97,39 @@ def test_a_further_restart_never_makes_it_worse(data):
 def test_few_steps_are_reported(data):
     assert not learnt(data, max_iter=1).converged
     assert learnt(data).converged
+
+
+def test_a_gaussian_gating_is_a_mixture_of_gaussians_with_shares_centres_and_widths(rng):
+    centres, widths, shares = rng.normal(size=(3, 4)), rng.uniform(0.5, 2.0, 3), np.array([0.2, 0.5, 0.3])
+    X = rng.normal(size=(20, 4))
+    distances = ((X[:, None] - centres) ** 2).sum(axis=2)
+    densities = shares * np.exp(-distances / (2.0 * widths**2))
+    # log density = log share - |c|²/2w² + c'x/w² - |x|²/2w², with |x|² = d + √2d z.
+    squares = -np.sqrt(8.0) / (2.0 * widths**2)
+    constants = np.log(shares) - ((centres**2).sum(axis=1) + 4.0) / (2.0 * widths**2)
+    coef = np.column_stack([centres / widths[:, None] ** 2, squares, constants])
+    gating = GaussianSoftmax()
+    found = gating.weights(gating.inputs(X) @ coef.T)
+    np.testing.assert_allclose(found, densities / densities.sum(axis=1, keepdims=True), rtol=1e-10)
+
+
+def test_starts_that_see_some_samples_end_about_as_low_as_those_that_see_all():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = np.where(np.where(X[:, 0] < 0, X[:, 1] > 0, (X**2).sum(axis=1) > 1.5), 1.0, -1.0)
+    Ks = [X @ X.T, np.exp(-cdist(X, X, "sqeuclidean"))]
+    problem = Problem(
+        DenseGrams(Ks).packed("float64"), y, Hinge(C=2.0), LpBall(np.inf), rng.uniform(0.5, 1.5, 300)
+    )
+    options = dict(tol=1e-5, max_iter=100, n_init=3)
+    some, every = (
+        learn_gating(problem, Softmax(), X, rng=np.random.default_rng(0), n_leading=n, **options)
+        for n in (100, 1000)
+    )
+    assert some.weights.shape == every.weights.shape == (300, 2)
+    assert some.converged
+    assert some.values[-1] <= 1.03 * every.values[-1]
+    assert some.values[0] < 0.9 * every.values[0]  # the last descent starts near its end
+    svm = some.result.certificate
+    assert svm.lower <= some.values[-1] * (1 + 1e-4)
+    assert some.values[-1] * (1 - 1e-4) <= svm.upper

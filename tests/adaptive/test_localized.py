@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave import KernelBank, LocalizedMKLClassifier, Views
 from kernelweave.adaptive import gating as gating_module
-from kernelweave.adaptive.gating import Sigmoid, Softmax
+from kernelweave.adaptive.gating import GaussianSoftmax, Sigmoid, Softmax
 from kernelweave.kernels import Gaussian, Linear
 
 BANK = KernelBank([Linear(), Gaussian(width=0.7)])
@@ -23,10 +23,12 @@ def data():
 
 
 def model(**params):
-    return LocalizedMKLClassifier(BANK, **{"random_state": 0, "n_restarts": 1, "tol": 1e-3} | params)
+    return LocalizedMKLClassifier(BANK, **{"random_state": 0, "n_init": 2, "tol": 1e-3} | params)
 
 
-@pytest.mark.parametrize("gating", [None, Softmax(), Sigmoid(), "softmax", "sigmoid"], ids=repr)
+@pytest.mark.parametrize(
+    "gating", [None, Softmax(), Sigmoid(), GaussianSoftmax(), "softmax", "gaussian", "sigmoid"], ids=repr
+)
 def test_decisions_follow_from_the_definition(data, gating):
     X, y = data
     fitted = model(gating=gating).fit(X, y)
@@ -40,7 +42,7 @@ def test_decisions_follow_from_the_definition(data, gating):
     np.testing.assert_allclose(fitted.combined_kernel(new), K, atol=1e-9)
     np.testing.assert_allclose(fitted.combined_kernel(X, X), fitted.combined_kernel(X), atol=1e-9)
     assert set(fitted.predict(new)) <= {"yes", "no"}
-    if gating in (None, "softmax"):
+    if "igmoid" not in repr(gating):
         assert eta.sum(axis=1) == pytest.approx(np.ones(10))
 
 
@@ -52,6 +54,20 @@ def test_the_gating_finds_where_each_kernel_is_right(data):
     assert fitted.score(X, y) > 0.85
 
 
+def test_a_gaussian_gating_finds_a_region_that_planes_do_not():
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(300, 2)), rng.normal(size=(300, 2))
+    labels = [np.where((Z**2).sum(axis=1) < 1.2, Z[:, 0] > 0, Z[:, 1] > 0) for Z in (X, new)]
+    bank = KernelBank.per_view(Linear(), views={"one": [0], "two": [1]})
+    scores = [
+        LocalizedMKLClassifier(bank, gating=gating, random_state=0, tol=1e-3)
+        .fit(X, labels[0])
+        .score(new, labels[1])
+        for gating in ("gaussian", "softmax")
+    ]
+    assert scores[0] > scores[1] + 0.05
+
+
 def test_a_gating_may_look_at_some_features_only(data):
     X, y = data
     fitted = model(gating=Softmax(features=[0])).fit(X, y)
@@ -59,7 +75,7 @@ def test_a_gating_may_look_at_some_features_only(data):
     moved = X + np.array([0.0, 5.0])
     np.testing.assert_allclose(fitted.local_weights(moved), fitted.local_weights(X))
     views = Views({"a": X[:, :1], "b": X[:, 1:]})
-    named = LocalizedMKLClassifier(KernelBank.per_view(), gating=Softmax(features="a"), n_restarts=0)
+    named = LocalizedMKLClassifier(KernelBank.per_view(), gating=Softmax(features="a"), n_init=1)
     np.testing.assert_array_equal(named.fit(views, y).gating_.shape, (2, 2))
     with pytest.raises(ValueError, match="names of views"):
         named.set_params(gating__features="c").fit(views, y)
@@ -93,8 +109,8 @@ def test_weights_of_zero_leave_samples_out(data):
 def test_a_sample_of_weight_zero_does_not_move_the_gating(data):
     X, y = data
     outlier = np.vstack([X, [[50.0, -80.0]]])
-    with_it = model(n_restarts=0).fit(outlier, np.r_[y, ["no"]], sample_weight=np.r_[np.ones(70), 0.0])
-    without = model(n_restarts=0).fit(X, y)
+    with_it = model(n_init=1).fit(outlier, np.r_[y, ["no"]], sample_weight=np.r_[np.ones(70), 0.0])
+    without = model(n_init=1).fit(X, y)
     # Steps that are not solved to the end carry last digits further; were it counted, values would move by 2.
     np.testing.assert_allclose(with_it.decision_function(X), without.decision_function(X), atol=1e-3)
 
@@ -102,7 +118,7 @@ def test_a_sample_of_weight_zero_does_not_move_the_gating(data):
 def test_weights_count_as_repetitions_in_the_gating(data):
     X, y = data
     times = 1 + (X[:, 0] > 0.5).astype(int) * 2
-    exact = model(n_restarts=0, tol=1e-4)
+    exact = model(n_init=1, tol=1e-4)
     once = clone(exact).fit(X, y, sample_weight=times.astype(float))
     often = clone(exact).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
     assert once.objective_ == pytest.approx(often.objective_, rel=1e-3)
@@ -118,11 +134,11 @@ def test_a_final_svm_within_the_tolerance_is_no_reason_to_warn(data, monkeypatch
     """The last SVM is asked for more than the tolerance; where it misses that, it may still do."""
 
     class Short(gating_module.BlockDescent):
-        def run(self, problem, **how):
-            return gating_module.replace(super().run(problem, **how), stopped="rounding")
+        def run(self, *problem_and_start):
+            return gating_module.replace(super().run(*problem_and_start), stopped="rounding")
 
     monkeypatch.setattr(gating_module, "BlockDescent", Short)
-    assert model(n_restarts=0).fit(*data).duality_gap_ <= 1e-3  # warnings are errors here
+    assert model(n_init=1).fit(*data).duality_gap_ <= 1e-3  # warnings are errors here
 
 
 def test_an_interrupt_leaves_a_gating(data, monkeypatch):
@@ -136,7 +152,7 @@ def test_an_interrupt_leaves_a_gating(data, monkeypatch):
 
     monkeypatch.setattr(gating_module.GatedObjective, "__call__", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        fitted = model(n_restarts=3).fit(*data)
+        fitted = model(n_init=4).fit(*data)
     assert len(calls) == 6  # no further start
     assert fitted.score(*data) > 0.6
 
@@ -151,9 +167,9 @@ def test_a_refit_forgets_the_calibration(data):
     ("params", "error", "message"),
     [
         (dict(bank="precomputed"), ValueError, "gates by the inputs"),
-        (dict(gating="linear"), ValueError, "'softmax' or 'sigmoid'"),
+        (dict(gating="linear"), ValueError, "'softmax' or 'gaussian' or 'sigmoid'"),
         (dict(gating=Softmax), TypeError, "gating must be a Gating"),
-        (dict(n_restarts=-1), ValueError, "n_restarts"),
+        (dict(n_init=0), ValueError, "n_init"),
         (dict(gating=Softmax(features=[7])), ValueError, "out of range"),
     ],
 )

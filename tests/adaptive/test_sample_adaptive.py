@@ -6,14 +6,17 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from tests.datasets.data import load_or_skip
 
 from kernelweave import KernelBank, MKLClassifier, SampleAdaptiveMKLClassifier, Views
 from kernelweave.bank.scaled import RescaledKernels
-from kernelweave.datasets.view_entries import make_views, remove_entries, swap_entries
+from kernelweave.datasets.view_entries import ViewEntries, make_views, remove_entries, swap_entries
 from kernelweave.errors import IncompatiblePartsError, IndefiniteKernelError
+from kernelweave.experiments.common import standardised_views
 from kernelweave.geometry import LpBall, Simplex
 from kernelweave.kernels import Centering, Gaussian, Linear, UnitTrace
 from kernelweave.learners import Hinge, NuHinge, SquaredHinge
@@ -30,10 +33,13 @@ def new():
     return make_views(50, n_views=5, separation=2.5, random_state=(3, 1))
 
 
+PAPER = {"switching": "fewest", "fallback": False}
+
+
 def adaptive(**params):
-    return SampleAdaptiveMKLClassifier(
-        KernelBank.per_view(), **{"geometry": LpBall(2.0), "max_flips": 2} | params
-    )
+    """The paper's algorithm, unless told otherwise."""
+    parts = {"geometry": LpBall(2.0), "max_flips": 2} | PAPER
+    return SampleAdaptiveMKLClassifier(KernelBank.per_view(), **parts | params)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +131,7 @@ def test_precomputed_kernels_give_the_same_as_their_bank(data, new):
     own = bank.fit(data.X)
     K = np.stack(list(own.grams()), axis=2)
     rows = np.stack([k for _, k in own.cross(new.X)], axis=2)
-    parts = dict(learner=Hinge(C=100.0), geometry=LpBall(2.0), max_flips=2)
+    parts = dict(learner=Hinge(C=100.0), geometry=LpBall(2.0), max_flips=2, **PAPER)
     by_bank = SampleAdaptiveMKLClassifier(bank, **parts).fit(data.X, data.y)
     given = SampleAdaptiveMKLClassifier("precomputed", **parts).fit(K, data.y)
     np.testing.assert_allclose(given.decision_function(rows), by_bank.decision_function(new.X), atol=2e-3)
@@ -135,7 +141,9 @@ def test_precomputed_kernels_give_the_same_as_their_bank(data, new):
 def test_unit_trace_is_that_of_the_centred_kernels(data):
     model = adaptive(unit_trace=True, learner=Hinge(C=100.0)).fit(data.X, data.y)
     scaled = KernelBank.per_view(Gaussian(), scaling=(Centering(), UnitTrace()))
-    same = SampleAdaptiveMKLClassifier(scaled, geometry=LpBall(2.0), max_flips=2, learner=Hinge(C=100.0))
+    same = SampleAdaptiveMKLClassifier(
+        scaled, geometry=LpBall(2.0), max_flips=2, learner=Hinge(C=100.0), **PAPER
+    )
     np.testing.assert_allclose(model.kernel_weights_, same.fit(data.X, data.y).kernel_weights_, atol=1e-3)
 
 
@@ -144,6 +152,7 @@ def test_traces_of_kernels_that_are_not_centred_are_refused(data):
         adaptive(centre=False, unit_trace=True).fit(data.X, data.y)
 
 
+@pytest.mark.filterwarnings("ignore:The switches tell the class")
 def test_more_classes_have_switches_each(data):
     y = np.array(["a", "b", "c"])[np.arange(60) % 3]
     views = Views({k: np.asarray(t) + 3.0 * (np.arange(60) % 3)[:, None] for k, t in data.X.items()})
@@ -170,7 +179,9 @@ def test_the_use_of_kernels_is_that_of_the_predicted_class():
     y = np.arange(60) % 3
     # Every class shows in a view of its own alone.
     views = Views({f"v{c}": rng.normal(size=(60, 3)) + 4.0 * (y == c)[:, None] for c in range(3)})
-    model = SampleAdaptiveMKLClassifier(KernelBank.per_view(Linear()), geometry=Simplex(), max_flips=1)
+    model = SampleAdaptiveMKLClassifier(
+        KernelBank.per_view(Linear()), geometry=Simplex(), max_flips=1, **PAPER
+    )
     model.fit(views, y)
     assert (model.kernel_weights_.argmax(axis=1) == np.arange(3)).all()
     use, predicted = model.kernel_use(views), model.predict(views)
@@ -219,15 +230,128 @@ def test_a_warning_says_that_rounds_were_cut_off(data):
     assert not adaptive().fit(data.X, data.y).cut_off_
 
 
-def test_a_warning_says_that_switches_encode_the_label(data):
+def test_a_warning_says_that_switches_tell_the_class(data):
     X = Views({name: np.asarray(table) + 20.0 for name, table in data.X.items()})
-    bank = KernelBank.per_view(Linear())
-    model = SampleAdaptiveMKLClassifier(bank, centre=False, max_flips=2, learner=Hinge(C=0.01))
-    with pytest.warns(UserWarning, match="encode the label"):
+    parts = dict(max_flips=2, learner=Hinge(C=0.01), **PAPER)
+    model = SampleAdaptiveMKLClassifier(KernelBank.per_view(Linear()), centre=False, **parts)
+    with pytest.warns(UserWarning, match="The switches tell the class"):
         model.fit(X, data.y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.set_params(centre=True).fit(X, data.y)
+
+
+@pytest.fixture(scope="module")
+def ten_classes():
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))[:600]
+    X, y = X[order], y[order]
+    quarters = {
+        f"{a}{b}": X.reshape(-1, 2, 4, 2, 4)[:, a, :, b].reshape(-1, 16) for a in (0, 1) for b in (0, 1)
+    }
+    return Views(quarters), y
+
+
+DIGITS = dict(bank=KernelBank.per_view(), learner=Hinge(C=10.0), tol=1e-3)
+
+
+def test_switches_that_know_the_label_collapse_on_ten_classes_and_a_warning_says_so(ten_classes):
+    X, y = ten_classes
+    plain = MKLClassifier(**DIGITS).fit(X[:300], y[:300])
+    with pytest.warns(UserWarning, match="The switches tell the class"):
+        paper = SampleAdaptiveMKLClassifier(**DIGITS, max_flips=2, **PAPER).fit(X[:300], y[:300])
+    assert paper.score(X[300:], y[300:]) < plain.score(X[300:], y[300:]) - 0.05
+
+
+@pytest.mark.parametrize("switching", ["margin", "fewest"])
+def test_on_ten_classes_the_fit_ends_no_more_than_a_point_below_mkl_or_falls_back(ten_classes, switching):
+    X, y = ten_classes
+    plain = MKLClassifier(**DIGITS).fit(X[:300], y[:300])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = SampleAdaptiveMKLClassifier(**DIGITS, switching=switching).fit(X[:300], y[:300])
+    assert model.fell_back_ == any("left out" in str(one.message) for one in caught)
+    assert model.fell_back_ == (model.comparison_.losses > model.comparison_.wins)
+    assert model.score(X[300:], y[300:]) >= plain.score(X[300:], y[300:]) - 0.01
+    if switching == "fewest":  # what collapses loses on held-out samples
+        assert model.fell_back_
+
+
+def test_on_mfeat_the_fit_ends_no_more_than_a_point_below_mkl_or_falls_back():
+    digits = load_or_skip("mfeat")
+    order = np.random.default_rng(0).permutation(len(digits.y))
+    train, test = order[:400], order[400:]
+    X = standardised_views(digits.X, train)
+    plain = MKLClassifier(**DIGITS).fit(X[train], digits.y[train])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The switches were left out")
+        model = SampleAdaptiveMKLClassifier(**DIGITS).fit(X[train], digits.y[train])
+    score = plain.score(X[test], digits.y[test])
+    assert model.fell_back_ or model.score(X[test], digits.y[test]) >= score - 0.01
+    assert np.abs(model.association_) < 0.25
+
+
+def test_a_fit_that_fell_back_is_mkl_classifier(ten_classes):
+    X, y = ten_classes
+    with pytest.warns(UserWarning, match="left out: on held-out samples they are right"):
+        model = SampleAdaptiveMKLClassifier(**DIGITS | {"tol": 1e-6}, switching="fewest").fit(
+            X[:200], y[:200]
+        )
+    plain = MKLClassifier(**DIGITS | {"tol": 1e-6}).fit(X[:200], y[:200])
+    assert model.switches_.shape == (200, 4)
+    assert model.switches_.all()
+    assert model.patterns_.tolist() == [[True] * 4]
+    expected = plain.decision_function(X[200:])
+    np.testing.assert_allclose(model.decision_function(X[200:]), expected, atol=2e-3)
+
+
+def test_switches_by_margin_are_shared_by_the_classes_and_leave_new_samples_all_kernels(ten_classes):
+    X, y = ten_classes
+    X = swap_entries(ViewEntries(X[:300], y[:300], np.zeros((300, 4), dtype=bool)), 0.3, 0).X
+    model = SampleAdaptiveMKLClassifier(**DIGITS, fallback=False, max_flips=2).fit(X, y[:300])
+    assert model.comparison_ is None
+    assert model.switches_.shape == (300, 4)
+    off = (~model.switches_).sum(axis=1)
+    assert off.max() == 2
+    assert model.patterns_.tolist() == [[True] * 4]
+    parts = model.contributions(X)
+    np.testing.assert_allclose(model.decision_function(X), parts.sum(axis=2) + model.intercept_, atol=1e-10)
+
+
+def test_switches_by_margin_help_where_training_samples_are_corrupted_and_do_not_tell_the_class():
+    gains, aucs, associations = [], [], []
+    for seed in range(6):
+        train, test = (make_views(n, random_state=(seed, part)) for part, n in enumerate((60, 400)))
+        bad = swap_entries(train, 0.35, seed)
+        parts = dict(bank=KernelBank.per_view(), geometry=LpBall(2.0), learner=Hinge(C=10.0))
+        model = SampleAdaptiveMKLClassifier(**parts, max_flips=3, fallback=False).fit(bad.X, bad.y)
+        gains.append(
+            model.score(test.X, test.y) - MKLClassifier(**parts).fit(bad.X, bad.y).score(test.X, test.y)
+        )
+        aucs.append(roc_auc_score(bad.corrupted.ravel(), ~model.switches_.ravel()))
+        associations.append(model.association_)
+    assert np.mean(gains) > 0.005
+    assert np.mean(aucs) > 0.6
+    assert max(associations) < 0.25
+
+
+def test_a_class_of_one_sample_cannot_be_held_out(data):
+    y = np.r_[2, np.arange(59) % 2]
+    with pytest.warns(UserWarning, match="a class has one sample"):
+        model = adaptive(switching="margin", fallback=True).fit(data.X, y)
+    assert model.fell_back_
+    assert model.comparison_ is None
+
+
+def test_an_interrupt_while_switches_are_judged_leaves_a_model_of_all_kernels(data, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kernelweave.adaptive.sample_adaptive.compare_with_mkl", interrupt)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = adaptive(fallback=True).fit(data.X, data.y)
+    assert model.switches_.all()
+    assert model.score(data.X, data.y) > 0.6
 
 
 @pytest.mark.parametrize("max_flips", [-1, 6, 1.5, True, "all"])

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
+from sklearn.linear_model import LinearRegression
 from tests.reference.adaptive import adaptive_optimum
 from tests.reference.problems import random_problem
 
@@ -15,7 +16,7 @@ from kernelweave.adaptive.switches import (
     contributions,
     distinct_patterns,
     fewest_kernels,
-    label_correlations,
+    label_association,
     learn_switches,
 )
 from kernelweave.geometry import LpBall, Simplex
@@ -284,9 +285,15 @@ def test_a_sample_takes_the_pattern_with_the_largest_score_in_every_batch(rng, s
         assert np.array_equal(patterns[chosen[i]], patterns[best])
 
 
-def test_label_correlations_are_those_of_numpy_and_zero_for_constant_switches(rng):
+def test_the_association_is_the_adjusted_share_of_variance_of_a_linear_fit(rng):
     y = np.where(rng.random(80) < 0.4, 1.0, -1.0)
-    switches = np.column_stack([rng.random(80) < 0.5, y > 0, np.ones(80, dtype=bool)])
-    found = label_correlations(switches, y)
-    expected = [np.corrcoef(switches[:, m], y)[0, 1] for m in range(2)]
-    np.testing.assert_allclose(found, [*expected, 0.0], atol=1e-12)
+    switches = np.column_stack(
+        [(rng.random(80) < 0.5) ^ (rng.random(80) < 0.3) & (y > 0), rng.random((80, 2)) < 0.8]
+    )
+    fit = LinearRegression().fit(switches, y)
+    expected = 1.0 - (1.0 - fit.score(switches, y)) * 79 / 76
+    assert label_association(switches, y) == pytest.approx(max(0.0, expected))
+    constant = np.column_stack([switches, np.ones(80, dtype=bool), switches[:, :1]])
+    assert label_association(constant, y) == pytest.approx(max(0.0, expected))
+    assert label_association(np.column_stack([y > 0, switches]), y) == pytest.approx(1.0)
+    assert label_association(np.ones((80, 2), dtype=bool), y) == 0.0

@@ -1,10 +1,11 @@
 """A bank of some kernels is the other bank without the rest."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernelweave import KernelBank, MKLClassifier, Views
-from kernelweave.bank.subset import ChosenBank
+from kernelweave.bank.subset import ChosenBank, ConcatenatedBank
 from kernelweave.kernels import Gaussian, Linear, UnitTrace
 
 X = np.random.default_rng(0).normal(size=(12, 4))
@@ -31,3 +32,23 @@ def test_samples_may_lack_views_and_views_may_be_tables():
     assert MKLClassifier(ChosenBank(WHOLE, [0, 3])).fit(gaps, y).kernel_weights_.shape == (2,)
     tables = Views({"a": X[:, :2], "b": X[:, 2:]})
     assert ChosenBank(KernelBank.per_view(), [1]).fit(tables).view_names == ("b",)
+
+
+def test_kernels_may_be_named_and_those_that_are_not_there_are_passed_over():
+    table = pd.DataFrame({"a": X[:, 0], "kind": ["u", "v"] * 6})
+    bank = KernelBank.by_type(scales=[1.0])
+    names = ["kind·linear", "a·gaussian(scale=1)"]
+    assert ChosenBank(bank, names).fit(table).names == tuple(names)
+    constant = table.assign(kind="u")  # in a fold, perhaps
+    with_kind, alone = ChosenBank(bank, ["kind·linear", "x·gaussian(scale=1)"]), bank.fit(constant)
+    assert with_kind.fit(constant).names == ("x·gaussian(scale=1)",)
+    assert "x·gaussian(scale=1)" in alone.names
+    with pytest.raises(ValueError, match="none of the kernels kind·linear"):
+        ChosenBank(bank, ["kind·linear"]).fit(constant)
+
+
+def test_one_kernel_of_all_columns_encodes_each_view_in_its_own_way():
+    bank = KernelBank.per_view([Gaussian()], views={"a": [0, 1], "b": [2, 3], "c": [1]}, transform="by_type")
+    (K,) = ConcatenatedBank(bank, Linear()).fit(7.0 + 3.0 * X).grams()
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    np.testing.assert_allclose(K, Z @ Z.T, atol=1e-10)

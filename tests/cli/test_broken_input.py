@@ -72,14 +72,30 @@ BROKEN = {
     "a class of one": (table(lambda t: t.assign(label=["odd", *t.label[1:]])), [], "one row only"),
     "a target of ids": (table(), ["--target", "key", "--task", "classification"], "60 classes"),
     "regression on text": (table(), ["--task", "regression"], "is text"),
-    "a NaN column": (table(lambda t: t.assign(b1=np.nan)), [], "all cells empty"),
-    "some NaN": (table(lambda t: t.assign(b1=t.b1.where(t.b1 > 0))), [], "'b1' has"),
+    "nothing but empty cells": (table(lambda t: t[["label"]].assign(b1=np.nan)), [], "no value in any row"),
     "infinity": (table(lambda t: t.assign(b1=np.inf)), [], "infinite"),
     "a column too large": (table(lambda t: t.assign(b1=t.b1 * 1e160)), [], "'b1' has values as large as"),
     "decimal commas": (csv(COMMAS), ["--id", "key"], "write 1.5 for 1,5"),
     "decimal commas in a view": (csv(COMMAS), ["--view", "v=a1"], "write 1.5 for 1,5"),
-    "no numbers": (table(lambda t: t[["key", "label"]].assign(key="k" + t.key)), [], "no column of numbers"),
-    "text in a view": (table(lambda t: t.assign(b1="x")), ["--view", "v=a1,b1"], "not made of numbers"),
+    "names of rows only": (
+        table(lambda t: t[["key", "label"]].assign(key="k" + t.key)),
+        [],
+        "number the rows: 'key'",
+    ),
+    "the target alone": (table(lambda t: t[["label"]]), [], "no column beside the target"),
+    "a name with two separators": (csv("a;b,label\n1;2,yes\n1;3,no\n"), [], "not clear which of ',' and ';'"),
+    "a header with another separator": (
+        csv("a|x,b,label\n1,2,yes\n1|1,2\n"),
+        [],
+        "Line 3 of t.csv has 2 cells, the header has 3 (set apart by ',')",
+    ),
+    "an order without levels": (table(), ["--order", "a1"], "NAME=LOW,...,HIGH"),
+    "an order of an unknown column": (table(), ["--order", "z=low,high"], "no column 'z'"),
+    "an order without a level": (
+        table(lambda t: t.assign(b1="low")),
+        ["--order", "b1=small,large"],
+        "'b1' holds 'low', which --order does not name",
+    ),
     "a view without columns": (table(), ["--view", "v"], "NAME=COLUMNS"),
     "a view of unknown columns": (table(), ["--view", "v=zz*"], "no such column"),
     "a view with the target": (table(), ["--view", "v=a1,label"], "is the target"),
@@ -97,7 +113,18 @@ BROKEN = {
         ["--id", "key"],
         "every row",
     ),
-    "no rows in common": (pair(LEFT, RIGHT.assign(key="z" + RIGHT.key)), ["--id", "key"], "in common"),
+    "no rows in common": (pair(LEFT, RIGHT.assign(key="z" + RIGHT.key)), ["--id", "key"], "shares no key"),
+    "no id to guess": (
+        pair(LEFT, RIGHT.rename(columns={"key": "who"})),
+        [],
+        "No column matches the rows of one, two",
+    ),
+    "an id that repeats": (pair(LEFT, TWICE), [], "'key' is empty or repeated in two"),
+    "several ids to guess": (
+        pair(LEFT.assign(mrn=range(60)), RIGHT.assign(mrn=range(60))),
+        [],
+        "columns 'key', 'mrn' could match the rows of one, two; choose one with --id",
+    ),
     "views of several files": (pair(LEFT, RIGHT), ["--id", "key", "--view", "v=a1"], "one file only"),
     "the target in two files": (pair(LEFT, LEFT), ["--id", "key"], "several files"),
     "not a parquet file": (csv("hello", "t.parquet"), [], "not a Parquet file"),
@@ -128,7 +155,7 @@ def is_one_sentence(result, words):
 def test_a_broken_fit_is_one_sentence_and_writes_nothing(kind, tmp_path, monkeypatch):
     write, words, sentence = BROKEN[kind]
     monkeypatch.chdir(tmp_path)
-    files = write(tmp_path)
+    files = [file.relative_to(tmp_path) for file in write(tmp_path)]
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
     options = {"--target": "label", "--model": "m.kw"}
     given_twice = [w for pair in options.items() if pair[0] not in words for w in pair]
@@ -228,8 +255,8 @@ def test_data_that_do_not_fit_the_model_are_one_sentence(fitted):
     is_one_sentence(
         run("predict", model, fitted / "less.csv"), "lack 1 of the 2 columns the model needs: 'a2'"
     )
-    is_one_sentence(run("predict", model, fitted / "text.csv"), "'a2' is not made of numbers")
-    is_one_sentence(run("predict", model, fitted / "t.csv", fitted / "less.csv"), "fitted on 1 files")
+    is_one_sentence(run("predict", model, fitted / "text.csv"), "'a2' of X held numbers")
+    is_one_sentence(run("predict", model, fitted / "t.csv", fitted / "less.csv"), "fitted on 1 file")
     is_one_sentence(run("predict", model, fitted / "t.csv", "--out", model), "one of the files to read")
 
 

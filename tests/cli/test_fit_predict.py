@@ -7,16 +7,13 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from tests.cli.typed import frame, run
 
 import kernelweave
-from kernelweave import KernelBank, MKLRegressor, Views, presets
+from kernelweave import KernelBank, MKLClassifier, MKLRegressor, Views, presets
 from kernelweave.cli import commands, methods
 from kernelweave.cli.app import METHODS
 from kernelweave.kernels import Gaussian, Linear
-from kernelweave.learners import Square
 from kernelweave.solvers.problem import OuterState
 
 pytest.importorskip("skops")
@@ -35,13 +32,16 @@ def test_a_table_with_text_labels_goes_round(tmp_path, suffix):
         file = tmp_path / f"{name}.{suffix}"
         one.to_csv(file, index=False) if suffix == "csv" else one.to_parquet(file)
     train, test = tmp_path / f"train.{suffix}", tmp_path / f"new.{suffix}"
-    done = run("fit", train, "--target", "label", "--id", "key", *VIEWS, "--model", tmp_path / "m.kw")
+    words = ["--target", "label", "--id", "key", *VIEWS, "--bank", "by_type", "--model", tmp_path / "m.kw"]
+    done = run("fit", train, *words)
     assert done.exit_code == 0, done.output
     for words in (
         "a1, a2",
         "b1, b2, b3",
         "no × ",
-        "gaussian(scale=4)",
+        "b·laplacian(scale=4)",
+        "others",
+        "z-scores",
         "relative duality gap",
         "Model written",
     ):
@@ -50,8 +50,8 @@ def test_a_table_with_text_labels_goes_round(tmp_path, suffix):
     assert done.exit_code == 0, done.output
 
     columns = ["a1", "a2", "b1", "b2", "b3"]
-    bank = KernelBank.per_view(KERNELS, views={"a": [0, 1], "b": [2, 3, 4]})
-    model = make_pipeline(StandardScaler(), presets.simple_mkl(bank)).fit(table[columns], table["label"])
+    bank = KernelBank.by_type(views={"a": [0, 1], "b": [2, 3, 4]})
+    model = MKLClassifier(bank).fit(table[columns], table["label"])
     found = predicted(tmp_path / "p.csv", key=str)
     assert found["key"].tolist() == new["key"].tolist()
     assert found["prediction"].tolist() == model.predict(new[columns]).tolist()
@@ -77,24 +77,28 @@ def test_three_npz_views_are_joined_by_id_whatever_their_order(tmp_path):
     rows = pd.read_csv(StringIO(done.stdout)).set_index("id")
 
     order = np.random.default_rng(0).permutation(50)  # that of the first file
-    views = Views({name: StandardScaler().fit_transform(t[order]) for name, t in tables.items()})
-    model = presets.simple_mkl(KernelBank.per_view([Linear()])).fit(views, y[order])
+    views = Views({name: t[order] for name, t in tables.items()})
+    model = MKLClassifier(KernelBank.per_view([Linear()], transform="by_type")).fit(views, y[order])
     assert rows.index.tolist() == order.tolist()
     assert rows["prediction"].tolist() == model.predict(views).tolist()
-    # Standardised twice, columns differ in their last digits, and solutions by what the tolerance allows.
-    np.testing.assert_allclose(rows["decision"], model.decision_function(views), rtol=0, atol=2e-3)
+    np.testing.assert_allclose(rows["decision"], model.decision_function(views), rtol=0, atol=1e-12)
 
 
-def test_rows_without_a_partner_are_left_out_and_counted(tmp_path):
+def test_rows_that_lack_a_file_are_learnt_from_and_counted(tmp_path):
     table = frame()
     table[["key", "a1", "label"]].iloc[:40].to_csv(tmp_path / "one.csv", index=False)
     table[["key", "b1", "b2"]].iloc[10:].to_csv(tmp_path / "two.csv", index=False)
     words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw", "--json"]
     done = run("fit", tmp_path / "one.csv", f"b={tmp_path / 'two.csv'}", *words)
     summary = json.loads(done.stdout)
-    assert summary["rows"] == 30
-    assert summary["views"] == {"one": ["one:a1"], "b": ["b:b1", "b:b2"]}
-    assert any("10 rows of one have no partner" in note for note in summary["notes"])
+    assert summary["rows"] == 40
+    assert summary["views"] == {"one": ["a1"], "b": ["b1", "b2"]}
+    assert summary["lacking"] == {"b": {"rows": 10, "who": [f"{k:03d}" for k in range(10)]}}
+    (note,) = [note for note in summary["notes"] if "not learnt from" in note]
+    assert note == (
+        "20 of 60 rows are not in one, which has the target, and are not learnt from: 040, 041, 042, 043, 044, ..."
+    )
+    assert {row["column"]: row["lacking"] for row in summary["columns"]} == {"a1": 0, "b1": 10, "b2": 10}
 
 
 def test_three_classes_and_numbers_go_round(tmp_path):
@@ -111,11 +115,22 @@ def test_three_classes_and_numbers_go_round(tmp_path):
     assert found.columns.tolist() == ["prediction", "decision x", "decision y", "decision z"]
     assert (found["prediction"] == kernelweave.load(tmp_path / "c").predict(table[columns])).all()
 
-    words = ["--target", "amount", "--view", "v=a1:b3", "--cost", "10", "--model", tmp_path / "r"]
+    words = [
+        "--target",
+        "amount",
+        "--view",
+        "v=a1:b3",
+        "--cost",
+        "10",
+        "--bank",
+        "gaussians",
+        "--model",
+        tmp_path / "r",
+    ]
     assert "regression" in run("fit", file, *words).output
     run("predict", tmp_path / "r", file, "--out", tmp_path / "q.csv")
-    bank = KernelBank.per_view(KERNELS, views={"v": [0, 1, 2, 3, 4]})
-    model = make_pipeline(StandardScaler(), MKLRegressor(bank, learner=Square(C=10.0)))
+    bank = KernelBank.per_view(KERNELS, views={"v": [0, 1, 2, 3, 4]}, transform="by_type")
+    model = MKLRegressor(bank).set_params(learner__C=10.0)
     expected = model.fit(table[columns], table["amount"]).predict(table[columns])
     np.testing.assert_allclose(predicted(tmp_path / "q.csv")["prediction"], expected, rtol=0, atol=1e-12)
 
@@ -132,12 +147,16 @@ def test_inspect_shows_columns_weights_and_versions(tmp_path):
     assert f"numpy {np.__version__}" in text
 
 
-def test_without_views_numbers_are_used_and_ids_and_text_are_not(tmp_path):
-    frame().assign(ID=range(60), word="w").to_csv(tmp_path / "t.csv", index=False)
+def test_without_views_all_columns_are_used_and_what_cannot_help_is_named(tmp_path):
+    frame().assign(ID=range(60), word="w", kind=["x", "y"] * 30).to_csv(tmp_path / "t.csv", index=False)
     words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw", "--json"]
     summary = json.loads(run("fit", tmp_path / "t.csv", *words).stdout)
-    assert summary["views"] == {"all": ["a1", "a2", "b1", "b2", "b3"]}
-    assert summary["left_out"] == {"ID": "looks like an id", "word": "not a number"}
+    assert summary["views"] == {"all": ["a1", "a2", "b1", "b2", "b3", "word", "kind"]}
+    assert summary["left_out"] == {"ID": "looks like an id"}
+    made = {row["column"]: (row["type"], row["encoding"], row["note"]) for row in summary["columns"]}
+    assert made["word"] == ("category", "left out", "constant")
+    assert made["kind"] == ("category", "indicators", "")
+    assert made["a1"] == ("number", "z-scores", "")
 
 
 def test_a_missing_id_is_noted_and_rows_are_numbered(tmp_path):
@@ -154,7 +173,9 @@ def test_a_missing_id_is_noted_and_rows_are_numbered(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_every_method_can_be_fitted(method):
     table = frame(24)
-    model = methods.make_model(method, methods.make_bank("linear", {"v": [0, 1, 2]}), "classification", None)
+    model = methods.make_model(
+        method, methods.make_bank("linear", {"v": ["a1", "a2", "b1"]}), "classification", None
+    )
     assert (
         model.fit(table[["a1", "a2", "b1"]], table["label"]).score(table[["a1", "a2", "b1"]], table["label"])
         > 0.4
@@ -164,6 +185,11 @@ def test_every_method_can_be_fitted(method):
 def test_every_preset_for_tables_is_a_method():
     others = {
         "iokl",
+        "iokl_bags",
+        "iokl_clustering",
+        "mi_svm",
+        "set_kernel",
+        "witness_mi_svm",
         "svm_2k",
         "svm_plus",
         "itml",
@@ -172,7 +198,7 @@ def test_every_preset_for_tables_is_a_method():
         "itml_plus_thesis",
         "itml_s",
     }
-    assert set(presets.__all__) - others == set(methods.method_names("classification"))
+    assert {*presets.__all__, "default"} - others == set(methods.method_names("classification"))
 
 
 def test_the_help_names_every_method():
@@ -184,8 +210,8 @@ def test_the_bar_of_a_fit_is_not_saved_with_the_model(target, tmp_path):
     frame().to_csv(tmp_path / "t.csv", index=False)
     request = commands.Request([str(tmp_path / "t.csv")], target, ["v=a1,a2"], bank="linear", verbose=1)
     _, fitted = commands.fit(request, tmp_path / "m.kw")
-    assert fitted.model[-1].verbose == 0
-    assert kernelweave.load(tmp_path / "m.kw")[-1].verbose == 0
+    assert fitted.model.verbose == 0
+    assert kernelweave.load(tmp_path / "m.kw").verbose == 0
 
 
 def test_ctrl_c_while_solving_keeps_the_best_weights_and_says_their_gap(tmp_path, monkeypatch):
@@ -210,7 +236,7 @@ def test_ctrl_c_while_solving_keeps_the_best_weights_and_says_their_gap(tmp_path
     assert "Stopped at a relative duality gap" in note
     assert "interrupt" in note
     kept = (tmp_path / "m.kw").read_bytes()
-    assert kernelweave.load(tmp_path / "m.kw")[-1].duality_gap_ > 1e-4
+    assert kernelweave.load(tmp_path / "m.kw").duality_gap_ > 1e-4
     assert len(evaluated) == 2
     assert not (tmp_path / "r.html").exists()
 
@@ -231,7 +257,7 @@ def test_ctrl_c_leaves_the_old_model_and_says_so(tmp_path, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(StandardScaler, "fit", stop)
+    monkeypatch.setattr(MKLClassifier, "fit", stop)
     done = run(*words)
     assert done.exit_code == 130
     assert "was not written" in done.stderr
@@ -299,3 +325,19 @@ def test_probabilities_are_learnt_when_asked_for(tmp_path):
     )
     assert done.exit_code == 2
     assert "gives no probabilities" in done.stderr
+
+
+def test_words_that_look_like_numbers_are_read_as_at_fit(tmp_path):
+    table = frame().assign(code=["01", "x"] * 30)
+    table["label"] = np.where(table["code"] == "01", "a", "b")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.iloc[::2].drop(columns="label").to_csv(tmp_path / "new.csv", index=False)  # no cell but 01
+    run("fit", tmp_path / "t.csv", "--target", "label", "--id", "key", "--model", tmp_path / "m.kw")
+    found = [
+        predicted(StringIO(run("predict", tmp_path / "m.kw", tmp_path / name).stdout), key=str).set_index(
+            "key"
+        )
+        for name in ("t.csv", "new.csv")
+    ]
+    pd.testing.assert_frame_equal(found[0].iloc[::2], found[1])
+    assert set(found[1]["prediction"]) == {"a"}

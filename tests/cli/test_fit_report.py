@@ -27,7 +27,15 @@ def test_the_page_names_the_files_the_columns_and_the_rows(words, tmp_path):
     assert "Model written to" in done.output
     assert "Report written to" in done.output
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    for text in ("label, from t", "View a", "a1, a2", "simple_mkl", "average kernel", "concatenation"):
+    for text in (
+        "label, from t",
+        "View a",
+        "a1, a2",
+        "z-scores",
+        "default",
+        "average kernel",
+        "concatenation",
+    ):
         assert text in page
     assert any(f'<th scope="row">{k:03d}</th>' in page for k in range(40))
     assert json.loads(run(*words, "--json").stdout)["report"] == str(tmp_path / "r.html")
@@ -53,7 +61,7 @@ def test_ctrl_c_during_the_report_keeps_the_model_and_says_so(words, tmp_path, m
     assert "r.html is not" in done.stderr
     assert len(fits) == 3
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.kw", "t.csv"]
-    assert load(tmp_path / "m.kw")[-1].kernel_weights_.shape == (2,)
+    assert load(tmp_path / "m.kw").kernel_weights_.shape == (2,)
 
 
 def test_a_disk_that_fills_up_at_the_report_keeps_the_model(words, tmp_path, monkeypatch):

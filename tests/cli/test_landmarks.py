@@ -57,7 +57,7 @@ def test_a_table_is_the_same_however_many_rows_are_read_at_a_time(tmp_path, monk
     table = frame(20).assign(text=['a\n"b', "c,d"] * 10, code="007")
     file = tmp_path / f"t.{suffix}"
     table.to_csv(file, index=False) if suffix == "csv" else table.to_parquet(file)
-    found = files.read_table(str(file), "key", "code").frame
+    found = files.read_table(str(file), ["key", "code"]).frame
     assert found.columns.tolist() == table.columns.tolist()
     assert found["code"].tolist() == ["007"] * 20
     assert found["key"].tolist() == table["key"].tolist()

@@ -6,12 +6,10 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.preprocessing import StandardScaler
 from tests.cli.typed import frame, run
 
-from kernelweave import KernelBank, Landmarks, batches, load, presets
-from kernelweave.cli import commands, files, number_file, prepare
-from kernelweave.kernels import Gaussian
+from kernelweave import KernelBank, Landmarks, MKLClassifier, batches, load
+from kernelweave.cli import commands, files, prepare
 
 pytest.importorskip("skops")
 COLUMNS = ["a1", "a2", "b1", "b2", "b3"]
@@ -34,8 +32,12 @@ def sentence_of(done):
 
 @pytest.fixture(autouse=True)
 def few_rows_at_a_time(monkeypatch):
-    monkeypatch.setattr(files, "ROWS_AT_A_TIME", 30)
-    monkeypatch.setattr(number_file, "BYTES_AT_A_TIME", 8 * 5 * 100)
+    at_a_time(monkeypatch, 30)
+
+
+def at_a_time(monkeypatch, size):
+    for module in (files, prepare):
+        monkeypatch.setattr(module, "ROWS_AT_A_TIME", size)
 
 
 @contextmanager
@@ -55,16 +57,14 @@ def test_a_fit_that_holds_no_table_is_that_of_the_whole_table(tmp_path, monkeypa
     table = frame(200)
     write(table, tmp_path / f"t.{suffix}")
     monkeypatch.setattr(prepare, "prepare_held", None)
-    done = run(*words(tmp_path, "--landmarks", "30", "--json", suffix=suffix))
+    done = run(*words(tmp_path, "--landmarks", "30", "--bank", "by_type", "--json", suffix=suffix))
     assert done.exit_code == 0, done.output
-    kernels = [Gaussian(scale=s) for s in (0.25, 1.0, 4.0)]
-    bank = KernelBank.per_view(kernels, views={"all": [0, 1, 2, 3, 4]})
-    exact = presets.simple_mkl(bank).set_params(features=Landmarks(30), random_state=0)
-    X = StandardScaler().fit_transform(table[COLUMNS])
+    X = table[COLUMNS]
+    exact = MKLClassifier(KernelBank.by_type(), features=Landmarks(30), random_state=0)
     exact.fit(batches(X, table["label"], size=100))
     found = load(tmp_path / "m.kw")
-    np.testing.assert_allclose(found[-1].kernel_weights_, exact.kernel_weights_, atol=1e-4)
-    np.testing.assert_allclose(found.decision_function(table[COLUMNS]), exact.decision_function(X), atol=1e-4)
+    np.testing.assert_allclose(found.kernel_weights_, exact.kernel_weights_, atol=1e-4)
+    np.testing.assert_allclose(found.decision_function(X), exact.decision_function(X), atol=1e-4)
     summary = json.loads(done.stdout)
     assert summary["score"] == pytest.approx(exact.score(X, table["label"]))
     assert summary["rows"] == 200
@@ -85,7 +85,7 @@ def test_predictions_are_the_same_however_many_rows_are_read_at_a_time(tmp_path,
     run(*words(tmp_path, "--landmarks", "20", suffix=suffix))
     found = {}
     for size in (37, 1000):
-        monkeypatch.setattr(files, "ROWS_AT_A_TIME", size)
+        at_a_time(monkeypatch, size)
         done = run("predict", tmp_path / "m.kw", tmp_path / f"t.{suffix}", "--out", tmp_path / "p.csv")
         assert "100 predictions" in done.output
         found[size] = pd.read_csv(tmp_path / "p.csv", dtype={"key": str})
@@ -96,15 +96,13 @@ def test_predictions_are_the_same_however_many_rows_are_read_at_a_time(tmp_path,
 @pytest.mark.parametrize(
     ("column", "value", "sentence"),
     [
-        ("a1", np.nan, "'a1' (rows {} of {}) has 1 of 30 cells empty"),
-        ("b2", np.inf, "'b2' (rows {} of {}) has infinite values"),
-        ("b2", "much", "'b2' (rows {} of {}) is not made of numbers (such as 'much')"),
+        ("b2", np.inf, "'b2' (rows 61 to 90 of {}) has infinite values"),
         ("key", "003", "Rows 4 and 71 of {} have the same id"),
         ("label", None, "The target 'label' has 1 empty cells"),
     ],
 )
 def test_what_is_wrong_in_the_middle_of_a_file_is_said_with_its_place(tmp_path, column, value, sentence):
-    placed = sentence.format(*["60 to 89"] * (sentence.count("{}") - 1), tmp_path / "t.csv")
+    placed = sentence.format(tmp_path / "t.csv")
     good, bad = frame(100), frame(100).astype({column: object})
     bad.loc[70, column] = value
     write(bad, tmp_path / "t.csv")
@@ -112,6 +110,8 @@ def test_what_is_wrong_in_the_middle_of_a_file_is_said_with_its_place(tmp_path, 
     assert not (tmp_path / "m.kw").exists()
     if column == "label":
         return
+    if column == "b2":
+        placed = f"Rows 61 to 90 of {tmp_path / 't.csv'}: Column 'b2' of X contains inf in row 10"
     write(good, tmp_path / "t.csv")
     run(*words(tmp_path, "--landmarks", "9"))
     write(bad, tmp_path / "t.csv")
@@ -122,8 +122,39 @@ def test_what_is_wrong_in_the_middle_of_a_file_is_said_with_its_place(tmp_path, 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.kw", "p.csv", "t.csv"]
 
 
+def test_a_word_among_numbers_is_noted_at_fit_and_refused_at_prediction(tmp_path):
+    good, bad = frame(100), frame(100).astype({"b2": object})
+    bad.loc[70, "b2"] = "much"
+    write(bad, tmp_path / "bad.csv")
+    write(good, tmp_path / "t.csv")
+    noted = "Column 'b2' is taken for words because of 'much'"
+    for more in (["--landmarks", "9"], []):
+        done = run("fit", tmp_path / "bad.csv", *words(tmp_path, *more, "--json")[2:])
+        assert any(note.startswith(noted) for note in json.loads(done.stdout)["notes"])
+        assert run(*words(tmp_path, *more)).exit_code == 0
+        line = sentence_of(run("predict", tmp_path / "m.kw", tmp_path / "bad.csv"))
+        assert "Column 'b2' of X held numbers when the model was fitted and holds words now ('much'" in line
+        assert f"Rows 61 to 90 of {tmp_path / 'bad.csv'}: " in line
+
+
+def test_gaps_and_words_are_learnt_from_in_parts(tmp_path):
+    table = frame(200)
+    table["kind"] = np.where(table["a1"] > 0, "plus", "minus")
+    table.loc[::9, ["a2", "kind"]] = None
+    write(table, tmp_path / "t.csv")
+    done = run(*words(tmp_path, "--landmarks", "30", "--json"))
+    assert done.exit_code == 0, done.output
+    made = {row["column"]: (row["type"], row["filled"]) for row in json.loads(done.stdout)["columns"]}
+    assert made["a2"] == ("number", 23)
+    assert made["kind"] == ("category", 23)
+    write(table.assign(kind="neither").drop(columns="label"), tmp_path / "new.csv")
+    done = run("predict", tmp_path / "m.kw", tmp_path / "new.csv")
+    assert done.exit_code == 0, done.output
+    assert len(done.stdout.splitlines()) == 201
+
+
 def test_a_target_in_two_ways_of_writing_is_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("kernelweave.cli.in_batches.FEW", 10)
+    monkeypatch.setattr("kernelweave.cli.columns.FEW", 10)
     numbers = np.where(np.arange(100) < 90, np.arange(100) + 0.5, 7)
     write(frame(100).assign(label=[*map(str, numbers[:90]), *["many"] * 10]), tmp_path / "t.csv")
     assert "numbers in some rows and text" in sentence_of(run(*words(tmp_path, "--landmarks", "9")))
@@ -193,7 +224,7 @@ def test_a_model_that_cannot_be_written_after_the_fit_is_kept(tmp_path, monkeypa
 
 
 def test_a_disk_that_fills_up_keeps_the_predictions_that_were_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "ROWS_AT_A_TIME", 200)
+    at_a_time(monkeypatch, 200)
     write(frame(1000), tmp_path / "t.csv")
     run(*words(tmp_path, "--landmarks", "9"))
     (tmp_path / "p.csv").write_text("prediction\nyes\n")
@@ -206,25 +237,13 @@ def test_a_disk_that_fills_up_keeps_the_predictions_that_were_there(tmp_path, mo
     assert "m.kw cannot be written" in sentence_of(fitted)  # before anything is read
 
 
-def test_a_temporary_folder_without_room_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "ROWS_AT_A_TIME", 500)
-    write(frame(2000), tmp_path / "t.csv")
-    with files_no_larger_than(70_000):
-        line = sentence_of(run(*words(tmp_path, "--landmarks", "9")))
-    assert "cannot be written to the temporary folder" in line
-    assert "TMPDIR" in line
-    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
-    line = sentence_of(run(*words(tmp_path, "--landmarks", "9")))
-    assert "which has 10 B left" in line
-
-
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_draw_is_of_all_rows_and_the_same_however_they_are_read(tmp_path, monkeypatch, suffix):
     write(frame(500), tmp_path / f"t.{suffix}")
     found = []
     for size in (7, 1000):
-        monkeypatch.setattr(files, "ROWS_AT_A_TIME", size)
-        table = files.read_table(str(tmp_path / f"t.{suffix}"), "key", "label", most=100)
+        at_a_time(monkeypatch, size)
+        table = files.read_table(str(tmp_path / f"t.{suffix}"), ["key", "label"], most=100)
         assert table.n_rows == 500
         found.append(table.frame)
     assert len(found[0]) == 100

@@ -1,9 +1,21 @@
-"""The table of the learners whose targets are not two classes told apart by a margin."""
+"""The tables of all learners: those of two classes told apart by a margin, and those of other targets."""
 
 import numpy as np
+from tests.reference.conic import conic_optimum
 from tests.reference.problems import random_problem
+from tests.reference.targets import target_optimum
 
-from kernelweave.learners import Discriminant, EpsilonInsensitive, Fisher, OneClass, Square
+from kernelweave.learners import (
+    Discriminant,
+    EpsilonInsensitive,
+    Fisher,
+    Hinge,
+    MarginDistribution,
+    NuHinge,
+    OneClass,
+    Square,
+    SquaredHinge,
+)
 
 
 def samples(seed, n=40, M=4):
@@ -36,7 +48,32 @@ CASES = [
     (OneClass(nu=0.2), ("one class", 0.2), "none"),
     (OneClass(nu=1.0), ("one class", 1.0), "none"),
 ]
-IDS = [f"{learner!r}-{targets}" for learner, _, targets in CASES]
+BINARY = [
+    (Hinge(C=1.0), ("hinge", 1.0), "signs"),
+    (Hinge(C=100.0), ("hinge", 100.0), "signs"),
+    (SquaredHinge(C=10.0), ("squared", 10.0), "signs"),
+    (NuHinge(nu=0.4), ("nu", 0.4), "signs"),
+    (MarginDistribution(lam=0.2), ("distribution", 0.25), "signs"),
+]
+
+
+def ids(cases):
+    return [f"{learner!r}-{targets}" for learner, _, targets in cases]
+
+
+def solved(learner, K, y, *args, **kwargs):
+    return for_columns(learner, y).solve(K, y, *args, **kwargs)
+
+
+def for_columns(learner, y):
+    return learner.for_columns() if y.ndim == 2 else learner
+
+
+def optimum(K, y, oracle, targets):
+    """Return the optimum of one kernel by a conic solver."""
+    if oracle[0] in ("hinge", "squared", "nu", "distribution"):
+        return conic_optimum([K], y, oracle, ("uniform",)).value
+    return target_optimum([K], for_oracle(y, targets), oracle, ("uniform",)).value
 
 
 def for_oracle(y, targets):

@@ -285,99 +285,82 @@ def test_no_kernels_and_no_coefficients_leave_everything_as_it_is(rng):
     _core.add_products(X, X, np.ones((0, 9)), *kernels(DISTANCE), np.empty((7, 0, 9)))
 
 
-TWO, THREE = np.ones((2, 4)), np.ones((3, 4))
-K = kernels(DISTANCE)
+TWO, THREE, WIDE, ONE = np.ones((2, 4)), np.ones((3, 4)), np.ones((3, 5)), np.ones((1, 3))
+SINGLE, PAIR = np.ones((3, 4), np.float32), np.ones((1, 2))
+NUMBERS = dict(zip(("argument", "shape", "degree", "gamma", "offset"), kernels(DISTANCE), strict=True))
+# Arguments that fit: what is refused differs in one of them.
+FITS = {
+    "kernel_values": {"left": TWO, "right": THREE, "out": np.empty((7, 2, 3))},
+    "add_weighted_values": {"left": TWO, "right": THREE, "weights": WEIGHTS, "out": np.empty((2, 3))},
+    "add_weighted_gram": {"rows": TWO, "weights": WEIGHTS, "out": np.empty((2, 2))},
+    "add_products": {"left": TWO, "right": THREE, "coef": ONE, "out": np.empty((7, 1, 2))},
+    "add_weighted_products": {
+        **{"left": TWO, "right": THREE, "coef": ONE},
+        **{"weights": WEIGHTS, "out": np.empty((1, 2))},
+    },
+    "pair_energies": {"rows": TWO, "coef": PAIR, "out": np.empty(7)},
+}
 REFUSED = [
-    (lambda: _core.kernel_values(TWO, np.ones((3, 5)), *K, np.empty((7, 2, 3))), "same columns"),
-    (lambda: _core.kernel_values(TWO, THREE, *K, np.empty((6, 2, 3))), "out must have shape"),
-    (lambda: _core.kernel_values(TWO, THREE, *K, np.empty((7, 3, 2))), "out must have shape"),
-    (lambda: _core.kernel_values(TWO, THREE, 2, *K[1:], np.empty((7, 2, 3))), "argument is 0"),
-    (lambda: _core.kernel_values(TWO, THREE, -1, *K[1:], np.empty((7, 2, 3))), "argument is 0"),
-    (lambda: _core.kernel_values(TWO, THREE, 0, SHAPE + 1, *K[2:], np.empty((7, 2, 3))), "no such shape"),
-    (lambda: _core.kernel_values(TWO, THREE, 0, SHAPE - 1, *K[2:], np.empty((7, 2, 3))), "no such shape"),
-    (
-        lambda: _core.kernel_values(TWO, THREE, *K[:4], OFFSET[:3], np.empty((7, 2, 3))),
-        "one entry per kernel",
-    ),
-    (
-        lambda: _core.kernel_values(TWO, THREE, *K[:3], GAMMA[:3], OFFSET, np.empty((7, 2, 3))),
-        "one entry per",
-    ),
-    (
-        lambda: _core.kernel_values(TWO, THREE, *K[:2], DEGREE[:3], *K[3:], np.empty((7, 2, 3))),
-        "one entry per",
-    ),
-    (
-        lambda: _core.add_weighted_values(TWO, np.ones((3, 5)), *K, WEIGHTS, np.empty((2, 3))),
-        "same columns",
-    ),
-    (lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS[:6], np.empty((2, 3))), "one weight"),
-    (
-        lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS, np.empty((3, 2))),
-        "out must have shape",
-    ),
-    (lambda: _core.add_weighted_gram(TWO, *K, WEIGHTS[:6], np.empty((2, 2))), "one weight"),
-    (lambda: _core.add_weighted_gram(TWO, *K, WEIGHTS, np.empty((2, 3))), "one row and one column"),
-    (lambda: _core.add_weighted_gram(TWO, *K, WEIGHTS, np.empty((3, 2))), "one row and one column"),
-    (
-        lambda: _core.add_products(TWO, np.ones((3, 5)), np.ones((1, 3)), *K, np.empty((7, 1, 2))),
-        "same columns",
-    ),
-    (lambda: _core.add_products(TWO, THREE, np.ones((1, 2)), *K, np.empty((7, 1, 2))), "one column per row"),
-    (lambda: _core.add_products(TWO, THREE, np.ones((1, 3)), *K, np.empty((7, 1, 3))), "out must have shape"),
-    (lambda: _core.add_products(TWO, THREE, np.ones((1, 3)), *K, np.empty((7, 2, 2))), "out must have shape"),
-    (lambda: _core.add_products(TWO, THREE, np.ones((1, 3)), *K, np.empty((1, 1, 2))), "out must have shape"),
-    (
-        lambda: _core.add_weighted_products(
-            TWO, np.ones((3, 5)), np.ones((1, 3)), *K, WEIGHTS, np.empty((1, 2))
-        ),
-        "same columns",
-    ),
-    (
-        lambda: _core.add_weighted_products(TWO, THREE, np.ones((1, 2)), *K, WEIGHTS, np.empty((1, 2))),
-        "one column per row",
-    ),
-    (
-        lambda: _core.add_weighted_products(TWO, THREE, np.ones((1, 3)), *K, WEIGHTS[1:], np.empty((1, 2))),
-        "one weight",
-    ),
-    (
-        lambda: _core.add_weighted_products(TWO, THREE, np.ones((1, 3)), *K, WEIGHTS, np.empty((2, 2))),
-        "out must have shape",
-    ),
-    (lambda: _core.pair_energies(TWO, np.ones((1, 3)), *K, np.empty(7)), "one column per row"),
-    (lambda: _core.pair_energies(TWO, np.ones((1, 2)), *K, np.empty(6)), "one entry per kernel"),
+    ("kernel_values", {"right": WIDE}, "same columns"),
+    ("kernel_values", {"out": np.empty((6, 2, 3))}, "out must have shape"),
+    ("kernel_values", {"out": np.empty((7, 3, 2))}, "out must have shape"),
+    ("kernel_values", {"argument": 2}, "argument is 0"),
+    ("kernel_values", {"argument": -1}, "argument is 0"),
+    ("kernel_values", {"shape": SHAPE + 1}, "no such shape"),
+    ("kernel_values", {"shape": SHAPE - 1}, "no such shape"),
+    ("kernel_values", {"offset": OFFSET[:3]}, "one entry per kernel"),
+    ("kernel_values", {"gamma": GAMMA[:3]}, "one entry per kernel"),
+    ("kernel_values", {"degree": DEGREE[:3]}, "one entry per kernel"),
+    ("add_weighted_values", {"right": WIDE}, "same columns"),
+    ("add_weighted_values", {"weights": WEIGHTS[:6]}, "one weight"),
+    ("add_weighted_values", {"out": np.empty((3, 2))}, "out must have shape"),
+    ("add_weighted_gram", {"weights": WEIGHTS[:6]}, "one weight"),
+    ("add_weighted_gram", {"out": np.empty((2, 3))}, "one row and one column"),
+    ("add_weighted_gram", {"out": np.empty((3, 2))}, "one row and one column"),
+    ("add_products", {"right": WIDE}, "same columns"),
+    ("add_products", {"coef": PAIR}, "one column per row"),
+    ("add_products", {"out": np.empty((7, 1, 3))}, "out must have shape"),
+    ("add_products", {"out": np.empty((7, 2, 2))}, "out must have shape"),
+    ("add_products", {"out": np.empty((1, 1, 2))}, "out must have shape"),
+    ("add_weighted_products", {"right": WIDE}, "same columns"),
+    ("add_weighted_products", {"coef": PAIR}, "one column per row"),
+    ("add_weighted_products", {"weights": WEIGHTS[1:]}, "one weight"),
+    ("add_weighted_products", {"out": np.empty((2, 2))}, "out must have shape"),
+    ("pair_energies", {"coef": ONE}, "one column per row"),
+    ("pair_energies", {"out": np.empty(6)}, "one entry per kernel"),
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), REFUSED)
-def test_wrong_shapes_are_refused(call, message):
+def call(name, **changed):
+    getattr(_core, name)(**(FITS[name] | NUMBERS | changed))
+
+
+@pytest.mark.parametrize(("name", "changed", "message"), REFUSED)
+def test_wrong_shapes_are_refused(name, changed, message):
+    call(name)
     with pytest.raises(ValueError, match=message):
-        call()
-
-
-SINGLE = np.ones((3, 4), np.float32)
+        call(name, **changed)
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("name", "changed"),
     [
-        lambda: _core.kernel_values(TWO, SINGLE, *K, np.empty((7, 2, 3))),
-        lambda: _core.kernel_values(TWO, THREE, *K, np.empty((7, 2, 3), np.float32)),
-        lambda: _core.kernel_values(TWO.astype(int), THREE.astype(int), *K, np.empty((7, 2, 3))),
-        lambda: _core.kernel_values(np.ones((4, 2)).T, THREE, *K, np.empty((7, 2, 3))),
-        lambda: _core.kernel_values(TWO, THREE, 0, SHAPE.astype(np.int32), *K[2:], np.empty((7, 2, 3))),
-        lambda: _core.kernel_values(TWO, THREE, *K, np.empty((7, 3, 2)).transpose(0, 2, 1)),
-        lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS, np.empty((2, 3), np.float32)),
-        lambda: _core.add_weighted_values(TWO, THREE, *K, WEIGHTS.astype("f4"), np.empty((2, 3))),
-        lambda: _core.add_weighted_gram(SINGLE, *K, WEIGHTS, np.empty((3, 3))),
-        lambda: _core.add_products(TWO, THREE, np.ones((1, 3), np.float32), *K, np.empty((7, 1, 2))),
-        lambda: _core.add_products(SINGLE, SINGLE, np.ones((1, 3)), *K, np.empty((7, 1, 3), "f4")),
-        lambda: _core.add_weighted_products(TWO, SINGLE, np.ones((1, 3)), *K, WEIGHTS, np.empty((1, 2))),
-        lambda: _core.pair_energies(SINGLE, np.ones((1, 3), "f4"), *K, np.empty(7)),
-        lambda: _core.pair_energies(TWO, np.ones((1, 2)), *K, np.empty(7, np.float32)),
+        ("kernel_values", {"right": SINGLE}),
+        ("kernel_values", {"out": np.empty((7, 2, 3), np.float32)}),
+        ("kernel_values", {"left": TWO.astype(int), "right": THREE.astype(int)}),
+        ("kernel_values", {"left": np.ones((4, 2)).T}),
+        ("kernel_values", {"shape": SHAPE.astype(np.int32)}),
+        ("kernel_values", {"out": np.empty((7, 3, 2)).transpose(0, 2, 1)}),
+        ("add_weighted_values", {"out": np.empty((2, 3), np.float32)}),
+        ("add_weighted_values", {"weights": WEIGHTS.astype("f4")}),
+        ("add_weighted_gram", {"rows": SINGLE, "out": np.empty((3, 3))}),
+        ("add_products", {"coef": ONE.astype("f4")}),
+        ("add_products", {"left": SINGLE, "right": SINGLE, "out": np.empty((7, 1, 3), "f4")}),
+        ("add_weighted_products", {"right": SINGLE}),
+        ("pair_energies", {"rows": SINGLE, "coef": ONE.astype("f4")}),
+        ("pair_energies", {"out": np.empty(7, np.float32)}),
     ],
 )
-def test_wrong_types_and_layouts_are_refused(call):
+def test_wrong_types_and_layouts_are_refused(name, changed):
     with pytest.raises(TypeError):
-        call()
+        call(name, **changed)

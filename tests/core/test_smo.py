@@ -1,4 +1,4 @@
-"""The compiled pair-wise descents, `smo` and `smo_plus`, against a conic solver."""
+"""The compiled pair-wise descents, `smo`, `smo_plus` and `smo_views`, against a conic solver."""
 
 import numpy as np
 import pytest
@@ -203,6 +203,53 @@ def test_smo_plus_never_climbs_and_stops_at_its_limit(rng):
         before = after
 
 
+def views_program(rng, n, C, D):
+    """Two views of rank below n, a label per sample, bounds that differ from sample to sample."""
+    A, B = rng.normal(size=(2, n, max(2, n // 2)))
+    y = np.where(np.arange(n) % 3 == 0, 1.0, -1.0)
+    C_a, C_b, D = C * rng.random(n), C * rng.random(n), D * rng.random(n)
+    lo = np.array([np.where(y > 0, 0.0, -C_a), np.where(y > 0, 0.0, -C_b), -D])
+    hi = np.array([np.where(y > 0, C_a, 0.0), np.where(y > 0, C_b, 0.0), D])
+    return A @ A.T / n, B @ B.T / n, y, lo, hi
+
+
+@pytest.mark.parametrize("n", [4, 30, 80])
+@pytest.mark.parametrize(("C", "D", "epsilon"), [(0.1, 5.0, 0.0), (2.0, 0.3, 0.1), (20.0, 20.0, 0.5)])
+def test_smo_views_finds_the_optimum_of_a_conic_solver(n, C, D, epsilon):
+    A, B, y, lo, hi = views_program(np.random.default_rng([n, int(10 * C)]), n, C, D)
+    x, f = np.zeros((3, n)), np.zeros((2, n))
+    _, violation = _core.smo_views(A, B, y, lo, hi, epsilon, x, f, 1e-8, 10**7)
+    assert violation <= 1e-8
+    expected = loops.smo_views_solution(A, B, y, lo, hi, epsilon)
+    assert loops.smo_views_value(A, B, y, epsilon, x) == pytest.approx(expected, rel=1e-6)
+    assert (lo <= x).all()
+    assert (x <= hi).all()
+    u = np.array([x[0] - x[2], x[1] + x[2]])
+    np.testing.assert_allclose(u.sum(axis=1), 0.0, atol=1e-10 * C * n)
+    np.testing.assert_allclose(f, [A @ u[0], B @ u[1]], atol=1e-8 * C)
+
+
+def test_smo_views_never_climbs_and_stops_at_its_limit(rng):
+    A, B, y, lo, hi = views_program(rng, 40, 1.0, 1.0)
+    x, f = np.zeros((3, 40)), np.zeros((2, 40))
+    values = [loops.smo_views_value(A, B, y, 0.1, x)]
+    for _ in range(100):
+        steps, violation = _core.smo_views(A, B, y, lo, hi, 0.1, x, f, 1e-12, 1)
+        values.append(loops.smo_views_value(A, B, y, 0.1, x))
+        assert steps == 1
+        assert violation > 1e-12
+    assert (np.diff(values) < 0.0).all()
+    assert (x[2] != 0.0).any()
+
+
+def run_smo_views(y=np.array([1.0, -1.0]), x=np.zeros((3, 2)), B=np.eye(2), f=np.zeros((2, 2)), epsilon=0.0):  # noqa: B008
+    lo, hi = (
+        np.array([[0.0, -1.0], [0.0, -1.0], [-1.0, -1.0]]),
+        np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 1.0]]),
+    )
+    _core.smo_views(np.eye(2), B, y, lo, hi, epsilon, x, f, 1e-3, 10)
+
+
 def run_smo_plus(y=np.array([1.0, -1.0]), alpha=np.zeros(2), G=np.eye(2), f=np.zeros(2)):  # noqa: B008
     _core.smo_plus(np.eye(2), G, y, alpha, np.ones(2), f, np.zeros(2), 1e-3, 10)
 
@@ -222,6 +269,11 @@ def run_smo(s=np.ones(2), group=np.zeros(2, np.int64), v=np.zeros(2), kink=np.ze
         (lambda: run_smo_plus(alpha=np.full(2, -1.0)), "feasible"),
         (lambda: run_smo_plus(G=np.eye(3)), "square"),
         (lambda: run_smo_plus(f=np.zeros(3)), "one entry per row"),
+        (lambda: run_smo_views(x=np.full((3, 2), 2.0)), "feasible"),
+        (lambda: run_smo_views(B=np.eye(3)), "square"),
+        (lambda: run_smo_views(y=np.ones(3)), "square"),
+        (lambda: run_smo_views(f=np.zeros((2, 3))), "an entry per label"),
+        (lambda: run_smo_views(epsilon=-1.0), "epsilon"),
     ],
 )
 def test_wrong_shapes_and_starts_are_refused(call, message):

@@ -23,7 +23,18 @@ def test_ctrl_c_while_the_report_is_made_keeps_the_model(tmp_path):
     table.assign(label=np.where(table["x0"] + table["x4"] > 0, "yes", "no")).to_csv(
         tmp_path / "t.csv", index=False
     )
-    words = ["fit", "t.csv", "--target", "label", "--view", "a=x0:x3", "--view", "b=x4:x7"]
+    words = [
+        "fit",
+        "t.csv",
+        "--target",
+        "label",
+        "--view",
+        "a=x0:x3",
+        "--view",
+        "b=x4:x7",
+        "--bank",
+        "gaussians",
+    ]
     running = subprocess.Popen(
         [sys.executable, "-m", "kernelweave", *words, "--model", "m.kw", "--report", "r.html"],
         cwd=tmp_path,
@@ -40,4 +51,4 @@ def test_ctrl_c_while_the_report_is_made_keeps_the_model(tmp_path):
     assert running.returncode == 130, errors
     assert errors.strip() == "kernelweave: stopped; m.kw is written, r.html is not."
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.kw", "t.csv"]
-    assert kernelweave.load(tmp_path / "m.kw")[-1].kernel_weights_.shape == (6,)
+    assert kernelweave.load(tmp_path / "m.kw").kernel_weights_.shape == (6,)

@@ -143,6 +143,25 @@ def test_nothing_is_wider_than_a_phone(page):
         page.call("Emulation.clearDeviceMetricsOverride")
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_report_on_several_tables_is_no_wider_than_the_screen(browser, tmp_path, width):
+    rng = np.random.default_rng(0)
+    ids = [f"patient-of-the-northern-clinic-{k:03}" for k in range(60)]
+    clinic = pd.DataFrame({"a_name_of_a_column_that_is_rather_long": rng.normal(size=60)}, index=ids)
+    clinic["ward"] = ["north", "south", None] * 20
+    blood = pd.DataFrame(rng.normal(size=(45, 30)), index=ids[15:]).add_prefix("measurement_of_the_blood_")
+    views = kw.Views.join({"clinic": clinic, "blood": blood})
+    y = np.where(rng.normal(size=60) > 0, "ill", "well")
+    model = kw.MKLClassifier(KernelBank.by_type(scales=[1.0])).fit(views, y)
+    browser.open(kw.write_report(model, views, y, tmp_path / "r.html", cv=2, n_resamples=2).as_uri())
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.call("Emulation.setDeviceMetricsOverride", **size)
+    try:
+        assert browser.run("document.documentElement.scrollWidth") <= width
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
+
+
 @pytest.mark.parametrize("width", [700, 1000])
 def test_the_table_of_scores_fits_on_a_small_screen(page, width):
     size = {"width": width, "height": 740, "deviceScaleFactor": 1, "mobile": False}

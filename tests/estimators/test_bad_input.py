@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from kernelweave import Entry, KernelBank, MKLClassifier, Views
+from kernelweave import Entry, KernelBank, Landmarks, MKLClassifier, MKLRegressor, Views
 from kernelweave.bank.precomputed import FittedPrecomputed
 from kernelweave.geometry import BoxSimplex, ElasticNetBall, GroupBox, LpBall, PowerSimplex, RidgeSimplex
 from kernelweave.kernels import ChiSquared, Gaussian, Linear, Polynomial
@@ -56,6 +56,16 @@ CASES = {
     "a column of dicts": (lambda: fit(named(FRAME, "dose", [{}] * 30), bank=KernelBank([Linear()])), "dose"),
     "one class": (lambda: fit(X, np.zeros(30)), r"at least 2 classes, but y has 1 class only: \[0.0\]"),
     "labels that are regression targets": (lambda: fit(X, X[:, 0]), "Unknown label type"),
+    "labels of mixed types, of which probabilities are wanted": (
+        lambda: fit(X, np.array(["a", 1] * 15, dtype=object), probability=True),
+        r"different types, 'a' \(str\) in row 0 and 1 \(number\) in row 1",
+    ),
+    "classes of mixed types in a stream": (
+        lambda: MKLClassifier(features=Landmarks(5)).partial_fit(
+            X, Y, classes=np.array([0, "a"], dtype=object)
+        ),
+        "classes holds labels of different types",
+    ),
     "too many labels": (lambda: fit(X, np.r_[Y, 1]), "30 samples but y has 31 labels|inconsistent"),
     "no labels": (lambda: fit(X, None), "requires y"),
     "1-D samples": (lambda: fit(X[:, 0]), "Expected 2D array|2-D"),
@@ -97,9 +107,13 @@ CASES = {
         lambda: fit(Views({"a": X}), bank=KernelBank([Entry(Linear(), view="b")])),
         "'b'",
     ),
-    "a new sample without its view": (
-        lambda: fit(Views({"a": X, "b": X}), bank=KernelBank.per_view()).predict(Views({"a": X})),
-        "b",
+    "a view that is gone, for kernels that need it": (
+        lambda: MKLRegressor(KernelBank.per_view()).fit({"a": X, "b": X}, X[:, 0]).predict(Views({"a": X})),
+        "X has no view 'b', which the bank was fitted with; it has a",
+    ),
+    "no view of the fit": (
+        lambda: fit({"a": X, "b": X}, bank=KernelBank.per_view()).predict({"c": X}),
+        "X has no view 'a', which the bank was fitted with; it has c",
     ),
     "a column that is not there": (
         lambda: fit(FRAME, bank=KernelBank([Entry(Linear(), columns=["bim"])])),
@@ -108,9 +122,12 @@ CASES = {
     "a column out of range": (lambda: fit(X, bank=KernelBank([Entry(Linear(), columns=9)])), "9"),
     "other columns at prediction": (
         lambda: MODEL.predict(FRAME.rename(columns={"age": "years"})),
-        "feature names",
+        "X lacks the column 'age', which .*, and has the column 'years', which .* was not fitted with; add",
     ),
-    "fewer columns at prediction": (lambda: MODEL.predict(FRAME.iloc[:, :2]), "feature"),
+    "fewer columns at prediction": (
+        lambda: MODEL.predict(FRAME.iloc[:, :2]),
+        "X lacks the columns 'dose', 'risk', which the model was fitted with; add",
+    ),
     "negative features for chi squared": (
         lambda: fit(X, bank=KernelBank([ChiSquared()])),
         "needs features >= 0, received -",
@@ -149,7 +166,7 @@ CASES = {
     ),
     "nothing precomputed": (lambda: fit(None, bank="precomputed"), "received NoneType"),
     "a dict of kernels": (lambda: fit({"a": K}, bank="precomputed"), "received dict"),
-    "multiclass": (lambda: fit(X, multiclass="ovo"), "'per_class' or 'shared'; got 'ovo'"),
+    "multiclass": (lambda: fit(X, multiclass="ovo"), "'per_class' or 'shared' or 'one_vs_one'; got 'ovo'"),
     "dtype": (lambda: fit(X, dtype="float16"), "float32"),
     "negative weights": (lambda: MKLClassifier().fit(X, Y, sample_weight=-np.ones(30)), "[Nn]egative"),
     "a class without weight": (

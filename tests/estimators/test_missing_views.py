@@ -1,18 +1,33 @@
 """Samples without some views, in training and in prediction."""
 
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.model_selection import cross_val_score
 from tests.reference.conic import conic_optimum
 
-from kernelweave import KernelBank, MKLClassifier, MKLClassifierCV, SampleAdaptiveMKLClassifier, Views
+from kernelweave import (
+    AlignedMKLClassifier,
+    Entry,
+    KernelBank,
+    Landmarks,
+    MKLClassifier,
+    MKLClassifierCV,
+    SampleAdaptiveMKLClassifier,
+    Views,
+)
 from kernelweave.bank.missing_views import fit_with_missing_views
 from kernelweave.datasets.view_entries import make_views, remove_entries
-from kernelweave.geometry import LpBall
-from kernelweave.kernels import Gaussian
+from kernelweave.geometry import LpBall, Uniform
+from kernelweave.kernels import Gaussian, Precomputed
 from kernelweave.learners import Hinge
+
+# That all kernels do no worse is an answer, not a fault.
+pytestmark = pytest.mark.filterwarnings("ignore:The switches were left out")
 
 BANK = KernelBank.per_view(Gaussian())
 GEOMETRY = LpBall(2.0)
@@ -92,6 +107,62 @@ def test_views_may_be_missing_in_prediction_only(new):
         fitted = model.fit(clean.X, clean.y)
         again = pickle.loads(pickle.dumps(fitted))
         assert again.score(new.X, new.y) > 0.75
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        plain(),
+        adaptive(max_flips=1),
+        AlignedMKLClassifier(BANK),
+        MKLClassifier(BANK, features=Landmarks(20), random_state=0),
+        MKLClassifier(KernelBank([Gaussian()])),  # one kernel of all views
+    ],
+    ids=["plain", "adaptive", "two steps", "features", "all views"],
+)
+def test_a_view_that_is_not_there_is_a_missing_one_with_a_warning(model, data, new):
+    model.fit(data.X, data.y)
+    absent = data.X.names[1]
+    there = {name: table for name, table in new.X.items() if name != absent}
+    rows = np.flatnonzero(~np.isnan(np.hstack(list(there.values()))).all(axis=1))
+    there = {name: table[rows] for name, table in there.items()}
+    lacking = Views({**there, absent: np.full((rows.size, 5), np.nan)})
+    with pytest.warns(
+        UserWarning, match=f"X has no view '{absent}', .* all samples are taken to lack it; X has"
+    ):
+        found = model.decision_function(there)
+    np.testing.assert_allclose(found, model.decision_function(lacking), atol=1e-12)
+    with pytest.warns(UserWarning, match=f"X has no view '{absent}'"):
+        np.testing.assert_array_equal(model.predict(Views(there)), model.predict(lacking))
+
+
+def test_a_view_that_is_not_there_may_be_of_words_sparse_or_square(rng):
+    y = np.arange(40) % 2
+    words = pd.DataFrame({"word": rng.choice(["a", "b", "c"], 40), "more": rng.choice(["d", "e"], 40)})
+    X = rng.normal(size=(40, 3)) + y[:, None]
+    views = {"x": X, "words": words, "sparse": sparse.csr_matrix(np.abs(X)), "square": X @ X.T}
+    bank = KernelBank(
+        [*(Entry(Gaussian(), view=v) for v in ("x", "words", "sparse")), ("square", Precomputed())]
+    )
+    model = MKLClassifier(bank, geometry=Uniform()).fit(views, y)
+    everything = Views(views)
+    for gone in ("words", "sparse", "square"):
+        with pytest.warns(UserWarning, match=f"X has no view '{gone}'"):
+            found = model.decision_function({name: views[name] for name in views if name != gone})
+        which = [m for m, name in enumerate(views) if name != gone]
+        parts = model._kernel_parts(everything)[:, 0]
+        mean = parts.mean(axis=0)  # a missing view is the mean of the training samples
+        expected = parts[:, which].sum(axis=1) + mean.sum() - mean[which].sum() + model.intercept_[0]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_nobody_is_warned_of_a_view_that_counts_nothing(data):
+    model = plain().fit(data.X, data.y)
+    model.kernel_weights_ = model.kernel_weights_ * (np.arange(4) != 1)
+    X = Views({name: np.ones((3, 5)) for m, name in enumerate(data.X.names) if m != 1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.decision_function(X).shape == (3,)
 
 
 def test_a_table_with_declared_views_may_lack_some(data, new):

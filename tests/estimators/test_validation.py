@@ -82,8 +82,8 @@ def test_what_is_not_is_named_with_what_would_be(message, check):
     ("model", "data", "name"),
     [
         (MKLClassifier(max_iter=0), (X, Y), "max_iter"),
-        (LocalizedMKLClassifier(n_restarts=None), (X, Y), "n_restarts"),
-        (LocalizedMKLClassifier(n_restarts=-1), (X, Y), "n_restarts"),
+        (LocalizedMKLClassifier(n_init=None), (X, Y), "n_init"),
+        (LocalizedMKLClassifier(n_init=0), (X, Y), "n_init"),
         (SampleAdaptiveMKLClassifier(max_rounds=None), (X, Y), "max_rounds"),
         (SemiSupervisedMKLClassifier(max_rounds=None), (X, Y), "max_rounds"),
         (SemiSupervisedMKLClassifier(threshold="cv"), (X, Y), "threshold"),

@@ -3,27 +3,12 @@
 import numpy as np
 import pytest
 
-from kernelweave.geometry import Simplex, Uniform
-
-
-def test_the_block_update_is_the_share_of_the_norms():
-    np.testing.assert_array_equal(Simplex().reweight(np.array([1.0, 0.0, 3.0])), [0.25, 0.0, 0.75])
-    np.testing.assert_array_equal(Simplex().reweight(np.array([0.0, 7.0, 0.0])), [0.0, 1.0, 0.0])
+from kernelweave.geometry import Simplex
 
 
 def test_the_support_function_is_the_largest_energy_whatever_its_sign():
     assert Simplex().conjugate(np.array([-3.0, -1.0, -2.0])) == -1.0
     np.testing.assert_array_equal(Simplex().maximizer(np.array([-3.0, -1.0, -2.0])), [0.0, 1.0, 0.0])
-
-
-def test_tied_energies_share_evenly():
-    np.testing.assert_array_equal(
-        Simplex().maximizer(np.array([1.0, 2.0, 2.0, 2.0, 0.0])), [0, 1 / 3, 1 / 3, 1 / 3, 0]
-    )
-
-
-def test_the_support_function_of_the_average_is_the_mean():
-    assert Uniform().conjugate(np.array([1.0, 2.0, 6.0])) == 3.0
 
 
 def test_the_reduced_direction_descends_and_keeps_the_sum():

@@ -50,6 +50,10 @@ CASES = {
     "AlignedMKLClassifier": lambda k: classified(k),
     "EasyMKLClassifier": lambda k: classified(k),
     "FHeuristicClassifier": lambda k: classified(k),
+    "EvidenceMKLRegressor": lambda k: (
+        k(TWO).fit(X, X[:, :2] ** 2),
+        lambda m: np.stack(m.predict(X, return_std=True)),
+    ),
     "FisherMKLClassifier": lambda k: classified(k),
     "ITML": lambda k: of_pairs(k),
     "ITMLPlus": lambda k: (
@@ -62,13 +66,14 @@ CASES = {
     ),
     "InstanceLabelMKLClassifier": of_bags,
     "LPBetaClassifier": lambda k: classified(k, cv=2),
-    "LocalizedMKLClassifier": lambda k: classified(k, n_restarts=0, tol=1e-3, random_state=0),
+    "LocalizedMKLClassifier": lambda k: classified(k, n_init=1, tol=1e-3, random_state=0),
     "MKLClassifier": lambda k: classified(k, probability=True),
     "MKLClassifierCV": lambda k: classified(k, **ORDER),
     "MKLClusterer": lambda k: (k(TWO, max_rounds=2).fit(X), lambda m: m.labels_),
     "MKLRegressor": lambda k: (k(TWO).fit(X, X[:, 0]), lambda m: m.predict(X)),
     "MKLRegressorCV": lambda k: (k(TWO, **ORDER).fit(X, X[:, 0]), lambda m: m.predict(X)),
     "MultiInstanceMKLClassifier": of_bags,
+    "MultiInstanceMKLClassifierCV": of_bags,
     "ObscureClassifier": lambda k: classified(k, random_state=0),
     "OneClassMKL": lambda k: (k(TWO).fit(X), lambda m: m.decision_function(X)),
     "PWMKClassifier": lambda k: classified(k, cv=2),
@@ -228,6 +233,53 @@ def test_a_file_that_names_other_types_is_refused_before_anything_is_made(file):
         pack(file, members | {"schema.json": json.dumps(state).encode()})
         with pytest.raises(DataError, match=f"{module}.{name}"):
             load(file)
+
+
+def exchange(file, of, by):
+    """The same file with another class, (module, name), of all objects of one."""
+
+    def renamed(node):
+        if isinstance(node, list):
+            return [renamed(child) for child in node]
+        if not isinstance(node, dict):
+            return node
+        node = {key: renamed(child) for key, child in node.items()}
+        if (node.get("__module__"), node.get("__class__")) == of:
+            node["__module__"], node["__class__"] = by
+            found.append(node)
+        return node
+
+    found = []
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["schema.json"] = json.dumps(renamed(json.loads(members["schema.json"]))).encode()
+    assert found
+    pack(file, members)
+
+
+CLASSIFIER = ("kernelweave.estimators.classifier", "MKLClassifier")
+REGRESSOR = ("kernelweave.estimators.regressor", "MKLRegressor")
+GAUSSIAN, LAPLACIAN = (("kernelweave.kernels.radial", name) for name in ("Gaussian", "Laplacian"))
+
+
+@pytest.mark.parametrize(("of", "by"), [(CLASSIFIER, REGRESSOR), (GAUSSIAN, LAPLACIAN)])
+def test_a_file_whose_types_were_exchanged_does_not_load_as_something_else(file, of, by):
+    exchange(file, of, by)
+    with pytest.raises(DataError, match=r"damaged .its content is not what was saved"):
+        load(file)
+
+
+def test_a_file_of_a_format_without_digest_has_to_hold_the_model_it_names(file):
+    exchange(file, CLASSIFIER, REGRESSOR)
+    relabelled(file, format=1)
+    with pytest.raises(DataError, match="saved as MKLClassifier and holds MKLRegressor"):
+        load(file)
+
+
+def test_a_file_without_its_digest_is_damaged(file):
+    relabelled(file, digest=None)
+    with pytest.raises(DataError, match="damaged"):
+        load(file)
 
 
 def double(A, B):

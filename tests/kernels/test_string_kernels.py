@@ -79,7 +79,7 @@ def test_kmers_that_are_frequent_and_rare_in_training_count_alike():
     [(_, group)] = grouped([Spectrum(3)], np.array(texts, dtype=object)[:, None])
     rows = group.training_rows(None)
     assert len(rows.known) == 2
-    [(_, K)] = group.values(rows, rows)
+    [K] = group.values(rows, rows)
     np.testing.assert_array_equal(K, [[shared_kmers(s, t, 3) for t in texts] for s in texts])
 
 
@@ -95,7 +95,7 @@ def test_two_sets_of_new_strings_share_kmers_that_no_training_string_has():
         np.array(t, dtype=object)[:, None] for t in (["abc"], ["xyz abc", "pq"], ["q xyz", "pqr"])
     )
     [(_, group)] = grouped([Spectrum(2)], training)
-    [(_, K)] = group.values(group.rows(X), group.rows(Z))
+    [K] = group.values(group.rows(X), group.rows(Z))
     np.testing.assert_array_equal(K, Spectrum(2).matrix(Pairs(X, Z)))
     assert K.sum() > 0.0
 

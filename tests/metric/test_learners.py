@@ -99,7 +99,7 @@ def test_the_steps_of_the_thesis_are_there_by_name():
         thesis = fit(ITMLPlus, **given, projections="uncorrected")
     assert thesis.certificate_.lower <= hard.certificate_.upper
     assert thesis.objective_ > hard.objective_
-    assert thesis.duality_gap_ > 0.01 > 1e-7 > hard.duality_gap_
+    assert thesis.duality_gap_ > 0.01 > 1e-6 > hard.duality_gap_
 
 
 def test_selection_drops_the_pairs_that_privileged_features_contradict():
@@ -149,7 +149,7 @@ def test_pairs_of_one_kind_work(sign):
     moved = np.linalg.slogdet(model.get_mahalanobis_matrix())[1]
     assert moved * sign < 0.0  # similar pairs pull together, dissimilar ones push apart
     assert model.threshold_ == pytest.approx(np.sqrt(BOUNDS).mean())
-    assert model.duality_gap_ <= 1e-7
+    assert model.duality_gap_ <= 1e-6
 
 
 @pytest.mark.parametrize("prior", ["identity", "covariance"])

@@ -1,5 +1,6 @@
 """LogDet metric learning against conic programs: metrics, both bounds, and proofs of infeasibility."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from tests.reference import metrics as oracle
 
 from kernelweave.errors import InfeasibleError
 from kernelweave.metric import BregmanProjections, pairs_from_labels
+from kernelweave.metric.central_path import CentralPath
 from kernelweave.metric.problem import distance_percentiles
 from kernelweave.metric.projections import BestBounds, proves_infeasible
 
@@ -53,8 +55,8 @@ def test_a_new_order_every_sweep_saves_most_of_the_sweeps():
     ends, sign = pairs_from_labels(y, 150, random_state=0)
     V = (X / X.std(axis=0))[ends]
     given = itml(V[:, 0] - V[:, 1], sign.astype(float))
-    shuffled = fit(given, tol=1e-3)
-    kept = fit(given, tol=1e-3, rng=OneOrder())
+    shuffled = fit(given, tol=1e-3, max_unknowns=0)
+    kept = fit(given, tol=1e-3, rng=OneOrder(), max_unknowns=0)
     assert shuffled.stopped == kept.stopped == "converged"
     assert 5 * shuffled.n_sweeps < kept.n_sweeps
     np.testing.assert_allclose(kept.certificate.upper, shuffled.certificate.upper, rtol=2e-3)
@@ -98,6 +100,58 @@ def test_partial_itml_plus_is_the_conic_optimum(kappa, share):
     assert_optimal(
         fit(itml_plus(V, W, sign, kappa=kappa, has_privileged=has_privileged), tol=1e-10), optimum, M
     )
+
+
+@pytest.mark.parametrize("newton_after", [1, 10])
+@pytest.mark.parametrize(("gamma", "lam", "kappa"), [(0.1, 1.0, 1.0), (1.0, 0.5, 0.1), (10.0, 2.0, 10.0)])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_newton_steps_end_at_the_conic_optimum(gamma, lam, kappa, share, newton_after):
+    V, W, sign = random_pairs(5, n=40)
+    has_privileged = np.arange(40) < 40 * share
+    given = itml_plus(V, W, sign, gamma=gamma, lam=lam, kappa=kappa, has_privileged=has_privileged)
+    known = np.where(has_privileged[:, None], W, np.nan)
+    optimum, M, P = oracle.itml_plus(V, known, sign, gamma, lam, kappa, *bounds(V))
+    result = fit(given, tol=1e-8, max_iter=newton_after + 3, newton_after=newton_after)
+    assert_optimal(result, optimum, M)
+    if share > 0.0:
+        np.testing.assert_allclose(result.P, P, atol=1e-3 * np.abs(P).max())
+    sweeps = fit(given, tol=1e-8, max_iter=newton_after + 3, max_unknowns=0)
+    assert result.certificate.gap < sweeps.certificate.gap or sweeps.stopped == "converged"
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_newton_steps_keep_to_the_hard_form(seed):
+    V, W, sign = random_pairs(seed, n=8)
+    optimum, M, _ = oracle.itml_plus(V, W, sign, 1.0, 1.0, None, *bounds(V))
+    result = fit(itml_plus(V, W, sign), tol=1e-7, newton_after=1)
+    assert_optimal(result, optimum, M)
+
+
+def test_a_newton_step_solves_the_linearised_equations(rng):
+    """Against finite differences of the equations of the central path, by hand."""
+    V, W, sign = random_pairs(6, n=12)
+    has_privileged = np.arange(12) < 8
+    given = itml_plus(V, W, sign, gamma=0.7, lam=0.4, kappa=0.8, has_privileged=has_privileged)
+    state = given.initial_state()
+    given.sweep(state, rng.permutation(12))
+    path, mu, h = CentralPath(given, state), 0.05, 1e-6
+
+    def equations(step):
+        at = copy(path)
+        at.M, at.P, at.a = path.M + step * d.M, path.P + step * d.P, path.a + step * d.a
+        at.r, at.t = path.r + step * d.r, path.t + step * d.t
+        p, s = (np.einsum("ij,jk,ik->i", U, K, U) for U, K in ((V, at.M), (W, at.P)))
+        xi = np.where(has_privileged, s, 1.0 / (1.0 / given.goal - sign * at.a / 0.7))
+        room = np.where(has_privileged, at.t, 0.0) - at.r
+        in_M = np.eye(4) - np.linalg.inv(at.M) + (V.T * (at.a * sign)) @ V
+        pull = np.where(has_privileged, 0.7 * (1.0 / given.goal - 1.0 / s) - at.a * sign, 0.0)
+        in_P = 0.4 * (np.eye(3) - np.linalg.inv(at.P)) + (W.T * pull) @ W
+        bought = (given.cap - at.a)[has_privileged] * at.t[has_privileged] - mu
+        return np.concatenate([sign * (p - xi) - room, at.a * at.r - mu, bought, in_M.ravel(), in_P.ravel()])
+
+    d = path.direction(mu)
+    now, slope = equations(0.0), (equations(h) - equations(-h)) / (2.0 * h)
+    np.testing.assert_allclose(now + slope, 0.0, atol=1e-5 * np.abs(now).max())
 
 
 def test_metrics_of_the_hard_form_satisfy_every_constraint():

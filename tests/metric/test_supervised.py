@@ -48,7 +48,7 @@ def test_it_is_the_learner_on_those_pairs():
     direct = ITML(gamma=2.0, random_state=0).fit(X[model.pairs_], model.pair_labels_)
     np.testing.assert_allclose(model.get_mahalanobis_matrix(), direct.get_mahalanobis_matrix(), rtol=1e-9)
     np.testing.assert_allclose(model.pair_distance(X[model.pairs_]), direct.pair_distance(X[model.pairs_]))
-    assert model.certificate_.relative_gap <= 1e-7
+    assert model.certificate_.relative_gap <= 1e-6
     assert model.learner_.preprocessor is None  # the samples are not kept
 
 

@@ -199,7 +199,7 @@ def test_an_interrupt_keeps_what_was_learnt_until_then(iris, monkeypatch, solver
 @pytest.mark.parametrize(
     ("params", "match"),
     [
-        ({"p": 1.0}, "p must be a number between 1 and 2; got 1.0"),
+        ({"p": 0.9}, "p must be a number between 1 and 2; got 0.9"),
         ({"p": 2.5}, "p must be"),
         ({"C": 0.0}, "C must be a number above 0"),
         ({"solver": "dual"}, "solver must be"),

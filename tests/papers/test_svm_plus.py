@@ -51,6 +51,54 @@ def test_the_certificate_encloses_the_conic_optimum(C, lam, star, method):
     assert model.duality_gap_ <= 1e-5 or (method == "smo" and cheap_slacks)
 
 
+@pytest.mark.filterwarnings("ignore:Stopped at a relative duality gap")
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize("C", [0.01, 1.0, 1000.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_duplicates_and_low_rank_are_enclosed_at_any_price(seed, C, method):
+    """Every fourth sample is there twice, with either label, and one space is of low rank."""
+    rng = np.random.default_rng([seed, 30])
+    X, Z = rng.normal(size=(40, 4)), rng.normal(size=(40, 3))
+    y = np.where(X[:, 0] + Z[:, 0] + rng.normal(size=40) > 0, 1.0, -1.0)
+    X[::4], Z[::4], y[::4] = X[1::4], Z[1::4], -y[1::4]
+    K, star = (gaussian(X, 1.0), Z @ Z.T) if seed % 2 else (X @ X.T, gaussian(Z, 1.0))
+    optimum = svm_plus_optimum([K], [star], y, C, 0.1)
+    model = fit([K], [star], y, C=C, lam=0.1, method=method, tol=1e-5)
+    assert encloses(model.certificate_, optimum)
+    if method == "auto":
+        assert model.duality_gap_ <= 1e-5
+
+
+def test_auto_ends_in_the_interior_point_where_smo_runs_out_of_steps():
+    Ks, stars, y = privileged_problem(12)
+    kernels = np.array([Ks[0], stars[0] / 1e-3])
+    optimum = svm_plus_optimum(Ks[:1], stars[:1], y, 100.0, 1e-3)
+    few = {"C": 100.0, "smo_steps": 0.01, "low_rank_steps": 0.01}
+    alone = SVMPlus(**few, max_dense=10, max_low_rank=10).solve(kernels, y, tol=1e-6)
+    followed = SVMPlus(**few).solve(kernels, y, tol=1e-6)
+    assert alone.relative_gap > 1e-6  # these prices make SMO stall
+    assert followed.relative_gap <= 1e-6
+    for solution in (alone, followed):
+        assert solution.dual <= optimum * (1 + 1e-6)
+        assert solution.primal >= optimum * (1 - 1e-6)
+
+
+def test_fixed_weights_are_solved_once(monkeypatch):
+    Ks, stars, y = privileged_problem(13)
+    solved, solve = [], SVMPlus.solve
+
+    def counted(self, *args):
+        solved.append(args)
+        return solve(self, *args)
+
+    monkeypatch.setattr(SVMPlus, "solve", counted)
+    model = fit(Ks[:1], stars[1:2], y, tol=1e-5)
+    assert len(solved) == model.n_iter_ == 1
+    assert model.duality_gap_ <= 1e-5
+    fit(Ks, stars, y, tol=1e-5)
+    assert len(solved) > 3
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_bounds_hold_however_early_it_stops(method):
     Ks, stars, y = privileged_problem(1)

@@ -10,12 +10,14 @@ from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.plots import SwitchesDisplay
 
+PAPER = {"switching": "fewest", "fallback": False}
+
 
 @pytest.fixture(scope="module")
 def model():
     data = make_views(40, n_views=3, separation=1.5, random_state=0)
     bank = KernelBank.per_view([Gaussian(), Linear()])
-    return SampleAdaptiveMKLClassifier(bank, max_flips=2).fit(data.X, data.y)
+    return SampleAdaptiveMKLClassifier(bank, max_flips=2, **PAPER).fit(data.X, data.y)
 
 
 def test_every_cell_has_the_state_of_its_switch(model):
@@ -48,11 +50,15 @@ def test_missing_views_have_a_state_of_their_own():
 def test_one_class_of_several_is_drawn_on_given_axes(model):
     data = make_views(45, n_views=3, random_state=0)
     y = np.array(["a", "b", "c"])[np.arange(45) % 3]
-    several = SampleAdaptiveMKLClassifier(KernelBank.per_view(), max_flips=1).fit(data.X, y)
+    several = SampleAdaptiveMKLClassifier(KernelBank.per_view(), max_flips=1, **PAPER).fit(data.X, y)
     _, ax = pyplot.subplots()
     display = SwitchesDisplay.from_estimator(several, label="b", order=False, ax=ax)
     assert display.ax_ is ax
     np.testing.assert_array_equal(display.states == 0, several.switches_[1])
+    shared = SampleAdaptiveMKLClassifier(KernelBank.per_view(), max_flips=1, fallback=False).fit(data.X, y)
+    display = SwitchesDisplay.from_estimator(shared, label="b", order=False)
+    np.testing.assert_array_equal(display.states == 0, shared.switches_)
+    np.testing.assert_array_equal(display.weights, shared.kernel_weights_[1])
     for fitted in (several, model):
         with pytest.raises(ValueError, match="label must be one of the classes"):
             SwitchesDisplay.from_estimator(fitted, label="d")

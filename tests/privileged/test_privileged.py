@@ -1,12 +1,14 @@
 """SVM+ and SVM-2K as estimators: metadata routing, pipelines, labels, missing rows, errors."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -15,7 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from kernelweave import SVM2K, KernelBank, SVMPlusClassifier, Views
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import Gaussian, Linear
-from kernelweave.privileged import svm_2k_problem
+from kernelweave.privileged import storage, svm_plus
+from kernelweave.privileged.svm_2k_problem import TwoViews
 
 BANK = KernelBank([Linear(), Gaussian(width=0.7)])
 
@@ -192,19 +195,21 @@ def test_two_views_mean_two_kernels(data):
 
 def test_svm_2k_warns_why_it_stopped(table, monkeypatch):
     with pytest.warns(ConvergenceWarning, match="max_iter=2 is reached"):
-        SVM2K(BANK, max_iter=2).fit(*table)
-    feasible, calls = svm_2k_problem.SVM2KDual._feasible, []
+        SVM2K(BANK, max_iter=2, tol=1e-8).fit(*table)
+    evaluate, calls = TwoViews.evaluate, []
 
     def interrupted(self, x):
         calls.append(x)
-        if len(calls) == 9:
+        if len(calls) == 3:
             raise KeyboardInterrupt
-        return feasible(self, x)
+        return evaluate(self, x)
 
-    monkeypatch.setattr(svm_2k_problem.SVM2KDual, "_feasible", interrupted)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model = SVM2K(BANK).fit(*table)
-    assert np.isfinite(model.decision_function(table[0])).all()
+    monkeypatch.setattr(TwoViews, "evaluate", interrupted)
+    for method in ("smo", "interior"):
+        calls.clear()
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = SVM2K(BANK, tol=1e-8, method=method).fit(*table)
+        assert np.isfinite(model.decision_function(table[0])).all()
 
 
 def test_svm_2k_shows_its_progress(table, capsys):
@@ -241,3 +246,40 @@ def test_a_privileged_kernel_is_checked_even_where_it_is_not_used(table):
         SVMPlusClassifier(privileged_kernel="bogus").fit(*table)
     with pytest.raises(ValueError, match="privileged must be a kernel matrix"):
         SVMPlusClassifier(privileged_kernel="precomputed").fit(*table, privileged=[])
+
+
+@pytest.mark.parametrize(
+    ("model", "matrices"),
+    [
+        (SVMPlusClassifier(memory_limit=4e9), 2),
+        (SVMPlusClassifier(memory_limit=4e9, method="interior"), 8),
+        (SVM2K(memory_limit=4e9), 2),
+    ],
+    ids=["SVM+", "SVM+ by interior point", "SVM-2K"],
+)
+def test_what_does_not_fit_is_said_before_memory_is_taken(model, matrices, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    y = X[:, 0] > 0
+    params = {"privileged": X} if isinstance(model, SVMPlusClassifier) else {}
+
+    def stored(*args):
+        raise AssertionError("kernels are stored before there is known to be room")
+
+    for module in (svm_plus, storage):
+        monkeypatch.setattr(module, "store", stored)
+    needed = (
+        f"{matrices} matrices of 20000 × 20000 numbers need {3.2 * matrices:.3g} GB, but 4 GB may be used"
+    )
+    with pytest.raises(MemoryError, match=needed):
+        model.fit(X, y, **params)
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+@pytest.mark.parametrize("model", [SVM2K(), SVMPlusClassifier()], ids=["SVM-2K", "SVM+"])
+def test_no_default_ends_short_of_its_tolerance_on_toy_sets(model, load):
+    X, y = load(return_X_y=True)
+    half = X.shape[1] // 2
+    params = {"privileged": X[:, half:]} if isinstance(model, SVMPlusClassifier) else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        clone(model).fit(X, y, **params)

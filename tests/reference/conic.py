@@ -34,6 +34,13 @@ def conic_optimum(Ks, y, learner, geometry):
     return conic_optimum_shared(Ks, np.asarray(y, float)[:, None], learner, geometry)
 
 
+def assert_encloses(certificate, optimum, accuracy=1e-8):
+    """Assert that the optimum lies between both bounds, up to the oracle's own accuracy."""
+    slack = accuracy * abs(optimum)
+    assert certificate.lower <= optimum + slack
+    assert optimum <= certificate.upper + slack
+
+
 def primal_optimum(Ks, y, learner, geometry):
     """Return the same optimum from min sum_m ||f_m||^2 / (2 eta_m) + loss + r(eta)."""
     return primal_optimum_shared(Ks, np.asarray(y, float)[:, None], learner, geometry)

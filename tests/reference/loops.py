@@ -303,3 +303,20 @@ def smo_plus_solution(K, G, y, C):
     e = a + b - C
     energy = cp.sum_squares(factor(K).T @ cp.multiply(y, a)) + cp.sum_squares(factor(G).T @ e)
     return solve(cp.Problem(cp.Minimize(energy / 2.0 - cp.sum(a)), [y @ a == 0, cp.sum(e) == 0]))
+
+
+def smo_views_value(A, B, y, epsilon, x):
+    """Return the dual objective of SVM-2K in (a, b, c), to be minimised, entry by entry."""
+    n, (a, b, c) = len(y), x
+    u, w = [a[i] - c[i] for i in range(n)], [b[i] + c[i] for i in range(n)]
+    pairs = [0.5 * (u[i] * A[i][j] * u[j] + w[i] * B[i][j] * w[j]) for i in range(n) for j in range(n)]
+    return sum(pairs) - sum(y[i] * (a[i] + b[i]) - epsilon * abs(c[i]) for i in range(n))
+
+
+def smo_views_solution(A, B, y, lo, hi, epsilon):
+    """Minimise the same over the box with the sums of a - c and of b + c zero."""
+    x = cp.Variable((3, len(y)))
+    u, w = x[0] - x[2], x[1] + x[2]
+    energy = cp.sum_squares(factor(A).T @ u) + cp.sum_squares(factor(B).T @ w)
+    objective = energy / 2.0 - y @ (x[0] + x[1]) + epsilon * cp.norm1(x[2])
+    return solve(cp.Problem(cp.Minimize(objective), [cp.sum(u) == 0, cp.sum(w) == 0, x >= lo, x <= hi]))

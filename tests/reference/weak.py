@@ -1,7 +1,5 @@
 """Weak labels as conic programs: input-output kernel learning, straight from its text."""
 
-from itertools import product
-
 import cvxpy as cp
 import numpy as np
 from tests.reference.cones import factor, solve
@@ -37,15 +35,15 @@ def inner_optimum_nu(Ks, groups, C, theta):
     return solve(cp.Problem(cp.Maximize(gain - group_norm_support(lengths, theta)), constraints))
 
 
-def full_optimum(Ks, candidates, C):
+def full_optimum(kernels, C):
     """Return the hard-margin optimum over all groups that take any candidate for each kernel.
 
-    max over alpha of g - sqrt(sum_m max over y of h_m(y)^2).
+    ``kernels`` are lists with the input-output kernels of all candidates, one list for each kernel m:
+    max over alpha of g - sqrt(sum_m max over candidates of h_m^2).
     """
-    alpha, top = cp.Variable(len(C), nonneg=True), cp.Variable(len(Ks))
+    alpha, top = cp.Variable(len(C), nonneg=True), cp.Variable(len(kernels))
     constraints = [
-        cp.sum_squares((factor(K).T * y) @ alpha) / 2 <= top[m]
-        for (m, K), y in product(enumerate(Ks), candidates)
+        cp.sum_squares(factor(K).T @ alpha) / 2 <= top[m] for m, each in enumerate(kernels) for K in each
     ]
     gain = cp.sum(alpha) - cp.sum(cp.multiply(0.5 / C, cp.square(alpha)))
     return solve(cp.Problem(cp.Maximize(gain - cp.norm(top)), constraints))

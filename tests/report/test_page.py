@@ -145,7 +145,7 @@ def test_every_kind_of_model_has_a_page(kind, tmp_path):
         "three classes": kw.MKLClassifier(bank),
         "regression": kw.MKLRegressor(bank),
         "obscure": kw.ObscureClassifier(bank, random_state=0),
-        "localized": kw.LocalizedMKLClassifier(bank, n_restarts=0, random_state=0),
+        "localized": kw.LocalizedMKLClassifier(bank, n_init=1, random_state=0),
         "one kernel": kw.MKLClassifier(KernelBank([Linear()])),
     }[kind]
     read = Reader(page_of(model, X, X[:, 0] if kind == "regression" else y, tmp_path))

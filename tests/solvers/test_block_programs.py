@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.reference.problems import gaussian
+from tests.solvers.test_streamed import table, target
 
 from kernelweave.learners import (
     EpsilonInsensitive,
@@ -28,20 +29,6 @@ LEARNERS = [
     OneClass(nu=1.0),
     SquaredHinge(C=1e-3),
 ]
-
-
-def table(seed, n):
-    """Return a table with four columns, and a score to learn."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    return X, X[:, 0] + X[:, 1] ** 2 - 1.0 + 0.5 * X[:, 2] * X[:, 3] + 0.4 * rng.normal(size=n)
-
-
-def target(learner, score):
-    """Return what a learner learns from: the score, its sign, or nothing."""
-    if isinstance(learner, OneClass):
-        return np.ones(score.size)
-    return score if isinstance(learner, EpsilonInsensitive) else np.where(score > np.median(score), 1.0, -1.0)
 
 
 def programs():

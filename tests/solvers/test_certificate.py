@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from tests.reference.conic import conic_optimum
+from sklearn.exceptions import ConvergenceWarning
+from tests.reference.conic import assert_encloses, conic_optimum
 from tests.reference.problems import random_problem
 
+from kernelweave import MKLClassifier
 from kernelweave.geometry import (
     BoxSimplex,
     ElasticNetBall,
@@ -21,7 +23,7 @@ from kernelweave.gram import DenseGrams, PackedGrams, StreamedGrams
 from kernelweave.gram.source import matrix_sources
 from kernelweave.learners import EpsilonInsensitive, Hinge, MarginDistribution, NuHinge, Square, SquaredHinge
 from kernelweave.solvers import Certificate, CuttingPlane, Newton, OuterState, Problem, certify
-from kernelweave.solvers.certificate import DualPoint, LowerBound
+from kernelweave.solvers.certificate import DualPoint, LowerBound, dual_point
 
 NAN, INF = float("nan"), float("inf")
 SETS = [(Simplex(), ("simplex",)), (LpBall(2.0), ("lp", 2.0)), (RidgeSimplex(0.5), ("ridge", 0.5))]
@@ -66,11 +68,6 @@ def never():
     raise AssertionError("the kernels as given were read again")
 
 
-def assert_encloses(certificate, optimum, accuracy=1e-8):
-    assert certificate.lower <= optimum + accuracy * abs(optimum)
-    assert optimum <= certificate.upper + accuracy * abs(optimum)
-
-
 # -- the relative gap
 
 
@@ -88,6 +85,35 @@ def test_the_gap_is_a_share_of_the_objective():
 def test_bounds_of_problems_that_share_nothing_add_up():
     total = Certificate.total([Certificate(3.0, 2.0), Certificate(1.5, 1.0)])
     assert total == Certificate(4.5, 3.0)
+
+
+def test_a_certificate_prints_as_one_line_that_says_whether_the_tolerance_was_reached():
+    within = Certificate(12.5, 12.499, tol=1e-4)
+    assert str(within) == (
+        "objective 12.5, lower bound 12.499, gap 0.001 (8e-05 of the objective): within the tolerance of 0.0001"
+    )
+    assert str(Certificate(2.0, 1.0, tol=1e-4)).endswith(
+        "(0.5 of the objective): above the tolerance of 0.0001"
+    )
+    assert str(Certificate(2.0, 1.0)) == "objective 2, lower bound 1, gap 1 (0.5 of the objective)"
+    assert str(Certificate(2.0, -INF, tol=0.1)).endswith("above the tolerance of 0.1")
+    for one in (within, Certificate(np.float64(2.0), np.float64(1.0))):
+        assert eval(repr(one)) == one
+        assert eval(repr(one)).tol == one.tol
+    assert repr(Certificate(np.float64(2.0), 1.0)) == "Certificate(upper=2.0, lower=1.0)"
+
+
+def test_fits_say_whether_their_tolerance_was_reached(rng):
+    X = rng.normal(size=(40, 3))
+    y = np.where(X[:, 0] > 0, 1, 0)
+    assert "within the tolerance of 0.0001" in str(MKLClassifier().fit(X, y).certificate_)
+    assert "within the tolerance of 0.01" in str(
+        MKLClassifier(solver=Newton(tol=1e-2)).fit(X, y).certificate_
+    )
+    with pytest.warns(ConvergenceWarning):
+        model = MKLClassifier(max_iter=1).fit(X, np.arange(40) % 3)
+    assert "above the tolerance of 0.0001" in str(model.certificate_)
+    assert str(model.certificates_[0]).endswith("the tolerance of 0.0001")
 
 
 # -- lower bounds from dual points
@@ -147,11 +173,7 @@ class Blurred(DenseGrams):
     def __init__(self, Ks, blur, rng):
         signs = [np.triu(rng.choice([-1.0, 1.0], size=K.shape)) for K in Ks]
         super().__init__([K + blur * (S + np.triu(S, 1).T) for K, S in zip(Ks, signs, strict=True)])
-        self.blur = blur
-
-    @property
-    def errors(self):
-        return np.full(self.n_kernels, self.blur)
+        self.errors = np.full(self.n_kernels, blur)
 
 
 @each_set
@@ -200,9 +222,11 @@ def test_what_other_coefficients_prove_allows_for_rounding_too():
     state = OuterState(Problem(stack, y, Hinge(), Simplex()), tol=1e-6, max_iter=5)
     poor = state.evaluate(np.eye(3)[1]).inner
     better = Newton(tol=1e-3).run(Problem(DenseGrams(stack.matrices), y, Hinge(), Simplex())).inner
-    h = state.add_dual_coef(better.coef)
-    np.testing.assert_allclose(h, [0.5 * better.coef @ K @ better.coef for K in stack.matrices])
-    proved = np.abs(better.coef).sum() - (h + better.energy_allowance(stack.errors)).max()
+    new = dual_point(state.problem, stack, better.coef)
+    state.add_dual_point(new)
+    h = [0.5 * better.coef @ K @ better.coef for K in stack.matrices]
+    np.testing.assert_allclose(new.h, h + better.energy_allowance(stack.errors))
+    proved = np.abs(better.coef).sum() - new.h.max()
     assert proved > poor.g - (stack.energies(poor.coef)).max()
     assert state.certificate.lower == pytest.approx(proved)
 

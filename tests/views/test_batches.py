@@ -82,6 +82,39 @@ def test_views_and_sparse_tables_come_in_batches_too(rng):
     np.testing.assert_array_equal(sparse.vstack(parts).toarray(), np.eye(25))
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_what_sets_cells_apart_is_seen_in_the_rows(separator, tmp_path):
+    names = ["time, s", "a|b", "c;d"] if separator == "\t" else ["time s", "a", "c"]
+    pd.DataFrame([[1, 2, 3], [4, 5, 6]], columns=names).to_csv(tmp_path / "t.csv", index=False, sep=separator)
+    ((X, y),) = batches(tmp_path / "t.csv", names[2])
+    assert list(X) == names[:2]
+    assert y.tolist() == [3, 6]
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("time, s;y\n0,5;0\n1,5;1\n", "not clear which of ',' and ';'"),
+        ("a,y\n1,2,0\n3,4,1\n", r"Line 2 .* has 3 cells, the header has 2 \(set apart by ','\)"),
+        ("a,b,y\n1,0\n2,1\n", "Line 2 .* has 2 cells, the header has 3"),
+        ("a,y\n" + 200 * "1,0\n" + "1,2,0\n", "Line 202 .* has 3 cells"),
+        ("a,y\n" + 200 * '"1\n2",0\n' + "1\n", "Line 402 .* has 1 cells"),
+    ],
+)
+def test_rows_that_do_not_fit_the_header_are_named(text, match, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(DataError, match=match):
+        list(batches(tmp_path / "t.csv", None, size=50))
+
+
+def test_cells_of_several_lines_stay_whole(tmp_path):
+    long = pd.DataFrame({"note": ["one\ntwo, three"] * 120, "y": [0, 1] * 60})
+    long.to_csv(tmp_path / "t.csv", index=False)
+    parts = list(batches(tmp_path / "t.csv", "y", size=50))
+    assert all(len(y) <= 50 for _, y in parts)
+    assert pd.concat([X["note"] for X, _ in parts]).tolist() == long["note"].tolist()
+
+
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [

@@ -77,6 +77,15 @@ def test_an_outer_join_keeps_everybody():
     assert "patient" not in views["rna"]
 
 
+def test_tables_of_strangers_are_joined_where_that_is_said():
+    tables = {"rna": frames()["rna"], "mri": frames()["mri"].to_pandas().assign(patient=["p8", "p9"])}
+    with pytest.raises(ValueError, match="shares no key"):
+        Views.join(tables, on="patient")
+    views = Views.join(tables, on="patient", strangers=True)
+    assert views.ids.tolist() == ["p3", "p1", "p2", "p8", "p9"]
+    np.testing.assert_array_equal(views["mri"]["v"], [np.nan, np.nan, np.nan, 20, 40])
+
+
 def test_an_inner_join_keeps_those_whom_all_tables_have():
     views = Views.join(frames(), on="patient", how="inner")
     assert views.ids.tolist() == ["p2"]

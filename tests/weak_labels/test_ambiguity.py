@@ -35,13 +35,16 @@ def test_ascents_rise_stay_legal_and_never_pass_brute_force(seed):
 
         best = max(map(value, every))
         starts = [ambiguity.from_scores(rng.normal(size=ambiguity.n_points)) for _ in range(3)]
-        for start, end in zip(starts, objective.ascend(starts), strict=True):
+        for start in starts:
+            (end,) = objective.ascend([start])
             assert value(start) - 1e-12 <= end.value <= best + 1e-9
             assert ambiguity.contains(end.candidate)
             assert end.value == pytest.approx(value(end.candidate))
+        together = {ambiguity.key(end.candidate) for end in objective.ascend(starts)}
+        assert together == {ambiguity.key(objective.ascend([start])[0].candidate) for start in starts}
         for near in ambiguity.neighbours(starts[0]):
             assert ambiguity.contains(near)
-        assert Exhaustive().find(objective, []).value == pytest.approx(best)
+        assert Exhaustive().find(objective, [])[0].value == pytest.approx(best)
         scores = rng.normal(size=ambiguity.n_points)
         along = [ambiguity.to_points(h, np.ones(ambiguity.n_samples)) @ scores for h in every]
         follows = ambiguity.to_points(ambiguity.from_scores(scores), np.ones(ambiguity.n_samples)) @ scores
@@ -64,7 +67,9 @@ def test_the_oracle_finds_the_global_optimum_in_most_of_two_hundred_small_cases(
         K, alpha, balanced = small_case(seed)
         Y = np.array(list(balanced.all_candidates()), dtype=float) * alpha
         best = np.einsum("ti,ij,tj->t", Y, K, Y).max()
-        found = MultiStart().find(CandidateObjective(K, alpha, balanced), [])
+        found = max(
+            MultiStart().find(CandidateObjective(K, alpha, balanced), []), key=lambda each: each.value
+        )
         assert balanced.contains(found.candidate)
         assert found.value <= best * (1 + 1e-9)
         hits += found.value >= best * (1 - 1e-9)
@@ -78,7 +83,7 @@ def test_brute_force_by_loops_agrees_with_the_exhaustive_oracle():
         y = np.where(balanced.known != 0, balanced.known, -1.0)
         y[list(chosen)] = 1
         every.append(y)
-    found = Exhaustive().find(CandidateObjective(K, alpha, balanced), [])
+    found = Exhaustive().find(CandidateObjective(K, alpha, balanced), [])[0]
     assert found.value == pytest.approx(weak.best_labeling(K, alpha, every))
 
 
@@ -91,7 +96,7 @@ def test_the_mirror_is_taken_when_the_known_labels_agree_with_it(rng):
     known[[0, 1, 20, 21]] = truth[[0, 1, 20, 21]]
     alpha = np.where(known != 0, 1e-9, 1.0)  # the labelled samples have next to no coefficient
     balanced = Labelings.balanced(known, 18, 18)
-    found = MultiStart().find(CandidateObjective(K, alpha, balanced), [-truth])
+    found = MultiStart().find(CandidateObjective(K, alpha, balanced), [-truth])[0]
     assert np.mean(found.candidate == truth) > 0.9
 
 
@@ -104,3 +109,28 @@ def test_without_any_label_a_labeling_and_its_opposite_are_one_candidate(rng):
     one_known = Labelings.balanced(np.r_[1.0, np.zeros(8)], 3, 6)
     assert one_known.key(y) != one_known.key(-y)
     np.testing.assert_array_equal(one_known.orient(y, -scores), y)
+
+
+def test_only_known_labels_of_both_classes_justify_a_mirror():
+    y = np.array([1, -1, -1, 1], dtype=np.int8)
+    assert Labelings.balanced(np.array([1.0, -1.0, 0.0, 0.0]), 1, 1).mirror(y) is not None
+    assert Labelings.balanced(np.zeros(4), 2, 2).mirror(y) is None
+    bags = Labelings.of_bags(np.array([-1.0, 1.0]), np.array([2, 2]), np.array([1, 1]))
+    assert bags.mirror(bags.from_scores(np.array([0.0, 0.0, 1.0, -1.0]))) is None
+
+
+def test_no_mirror_comes_first_once_the_labelled_samples_carry_weight(rng):
+    n = 40
+    X = np.r_[rng.normal(-2, 1, size=(n // 2, 2)), rng.normal(2, 1, size=(n // 2, 2))]
+    truth = np.repeat([-1.0, 1.0], n // 2)
+    known = np.zeros(n)
+    known[[0, 1, 20, 21]] = truth[[0, 1, 20, 21]]
+    balanced = Labelings.balanced(known, 18, 18)
+    for share in (0.04, 0.06):
+        alpha = np.where(known != 0, share / 4, (1.0 - share) / 36)
+        assert balanced.known_share(alpha) == pytest.approx(share)
+        objective = CandidateObjective(X @ X.T, alpha, balanced)
+        ranked = MultiStart().find(objective, [-truth])
+        values = [each.value for each in ranked]
+        if share > 0.05:
+            assert values == sorted(values, reverse=True)

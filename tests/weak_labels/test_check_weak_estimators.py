@@ -7,7 +7,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.weak_labels.data import BAG_CLASSIFIERS, FIXED, blobs, witness_bags
 
-from kernelweave import KernelBank, MKLClusterer, MultiInstanceMKLClassifier, SemiSupervisedMKLClassifier
+from kernelweave import (
+    KernelBank,
+    MKLClusterer,
+    MultiInstanceMKLClassifier,
+    MultiInstanceMKLClassifierCV,
+    SemiSupervisedMKLClassifier,
+)
 from kernelweave.kernels import Gaussian
 
 # A width of its own and a small gap: the check of weights compares decision values of two fits to 1e-7, and
@@ -23,6 +29,7 @@ MODELS = [
     SemiSupervisedMKLClassifier(BANK, max_rounds=3, tol=1e-12),
     MKLClusterer(BANK, max_rounds=3),
     MultiInstanceMKLClassifier(BANK, ambiguity="output", tol=1e-12),
+    MultiInstanceMKLClassifierCV(BANK, C=(1.0, 10.0), centering=False, max_rounds=1, cv=2, tol=1e-12),
     *(Model(BANK, tol=1e-12) for Model in BAG_CLASSIFIERS),
 ]
 

@@ -144,8 +144,46 @@ def test_with_an_exhaustive_oracle_the_cutting_plane_solves_the_full_problem(see
     plane = InputOutputCuttingPlane(max_rounds=60, violation_tol=1e-7, tol=1e-8, oracle=Exhaustive())
     outcome = plane.solve(Ks, balanced, C, [every[0].astype(float)])
     assert outcome.stopped in ("no violated candidate", "repeated candidate")
-    optimum = weak.full_optimum(Ks, [y.astype(float) for y in every], C)
+    explicit = [[weak.input_output_kernel(K, y.astype(float)) for y in every] for K in Ks]
+    optimum = weak.full_optimum(explicit, C)
     assert outcome.result.certificate.upper == pytest.approx(optimum, rel=1e-5)
+
+
+def tiny_problem(ambiguity, seed):
+    """Return kernels of the points, the ambiguity, prices, and the input-output kernels of all candidates."""
+    rng = np.random.default_rng(seed)
+    if ambiguity == "semi-supervised":
+        known = np.r_[1.0, -1.0, 1.0, -1.0, np.zeros(6)]
+        candidates, C = Labelings.balanced(known, 2, 4), np.where(known != 0, 100.0, 0.1)
+    else:
+        sizes, signs = rng.integers(2, 5, size=4), np.array([1.0, -1.0, 1.0, -1.0])
+        if ambiguity == "output":
+            candidates, C = Labelings.of_bags(signs, sizes, np.ones(4, int)), np.full(sizes.sum(), 10.0)
+        else:
+            candidates, C = bags_of(np.where(signs > 0, sizes, 1), signs, np.ones(4, int)), np.full(4, 10.0)
+    Ks = kernels(rng, candidates.n_points, 2)
+
+    def explicit(K, h):
+        if ambiguity == "input":
+            chosen = [[j for j in places if h[j]] for places in candidates.groups]
+            return weak.bag_kernel(K, chosen, candidates.signs)
+        return weak.input_output_kernel(K, h.astype(float))
+
+    return Ks, candidates, C, [[explicit(K, h) for h in candidates.all_candidates()] for K in Ks]
+
+
+@pytest.mark.parametrize("ambiguity", ["semi-supervised", "output", "input"])
+def test_the_rounds_reach_the_optimum_over_all_candidates(ambiguity):
+    reached = 0
+    for seed in range(25):
+        Ks, candidates, C, explicit = tiny_problem(ambiguity, seed)
+        plane = InputOutputCuttingPlane(max_rounds=100, violation_tol=1e-6, tol=1e-7)
+        scores = np.random.default_rng(seed).normal(size=candidates.n_points)
+        found = plane.solve(Ks, candidates, C, [scores]).result.certificate
+        optimum = weak.full_optimum(explicit, C)
+        assert found.upper >= optimum * (1.0 - 1e-6)
+        reached += found.upper <= optimum * (1.0 + 1e-4)
+    assert reached >= 24
 
 
 def test_with_a_cap_the_candidates_found_are_not_better_than_all_of_them():
@@ -165,7 +203,7 @@ def test_with_a_cap_the_candidates_found_are_not_better_than_all_of_them():
     # It need not be the optimum: a cap below one needs the second best candidate as well, and only the most
     # violated one is ever added.
     assert outcome.result.certificate.upper >= optimum * (1 - 1e-6)
-    assert outcome.stopped == "repeated candidate"
+    assert outcome.stopped == "no violated candidate"
 
 
 def test_the_first_scores_are_those_of_an_svm_with_the_average_kernel(rng):

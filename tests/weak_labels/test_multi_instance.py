@@ -25,8 +25,8 @@ from kernelweave.kernels import Linear
 from kernelweave.weak_labels import InputOutputCuttingPlane, multi_instance
 from kernelweave.weak_labels.multi_instance import (
     best_cut,
-    learn_instance_labels,
-    learn_key_instances,
+    instance_label_fits,
+    key_instance_fits,
 )
 
 
@@ -49,8 +49,8 @@ def test_the_order_of_the_instances_does_not_matter(rng):
     bags, y = witness_bags()
     X, ids = np.concatenate(bags), np.repeat(np.arange(30), [len(b) for b in bags])
     order = rng.permutation(len(X))
-    a = MultiInstanceMKLClassifier(BANK).fit(Bags(X, ids), y)
-    b = MultiInstanceMKLClassifier(BANK).fit(Bags(X[order], ids[order]), y)
+    a = MultiInstanceMKLClassifier(BANK, tol=1e-8).fit(Bags(X, ids), y)
+    b = MultiInstanceMKLClassifier(BANK, tol=1e-8).fit(Bags(X[order], ids[order]), y)
     np.testing.assert_allclose(a.decision_function(bags), b.decision_function(bags), atol=1e-6)
 
 
@@ -86,14 +86,14 @@ def test_a_share_of_positives_is_kept():
     assert several.score(bags, y) > 0.9
 
 
-@pytest.mark.parametrize("theta", [1.0, 1.2, 3.0])
+@pytest.mark.parametrize("theta", [1.0, 1.2, 2.0])
 def test_theta_caps_the_candidates_of_bags(theta):
     bags, y = witness_bags(12)
     given = dict(ambiguity="output", C=1.0, threshold="zero")
     free = MultiInstanceMKLClassifier(FIXED, theta=None, **given).fit(bags, y).candidate_weights_
     weights = MultiInstanceMKLClassifier(FIXED, theta=theta, **given).fit(bags, y).candidate_weights_
     assert len(weights) > 2
-    assert free.max() > 3.0 / len(free)  # without a cap one candidate has more than any of these
+    assert free.max() > 2.0 / len(free)  # without a cap one candidate has more than any of these
     assert weights.max() <= theta / len(weights) + 1e-6
     if theta == 1.0:
         np.testing.assert_allclose(weights, 1.0 / len(weights), rtol=1e-6)  # all alike
@@ -104,7 +104,7 @@ def test_the_certificate_for_bags_encloses_the_conic_optimum(share):
     problem = bag_problem(rbf_kernel, 10, C=10.0)
     (K,), members, signs, C = problem.grams, problem.members, problem.signs, problem.C
     plane = InputOutputCuttingPlane(theta=1.2, max_rounds=3, violation_tol=0.0)
-    fit = learn_key_instances(plane, problem, share)
+    *_, fit = key_instance_fits(plane, problem, share, "mean")
     outcome = fit.cutting_plane
     places, count, explicit = [], 0, []
     for bag, sign in zip(members, signs, strict=True):
@@ -131,7 +131,7 @@ def test_the_certificate_for_bags_encloses_the_conic_optimum(share):
 
 def test_the_certificate_for_instance_labels_encloses_the_conic_optimum():
     problem = bag_problem(rbf_kernel, 6, C=10.0)
-    fit = learn_instance_labels(InputOutputCuttingPlane(max_rounds=3), problem, share=None)
+    *_, fit = instance_label_fits(InputOutputCuttingPlane(max_rounds=3), problem, share=None)
     (K,) = problem.grams
     explicit = [weak.input_output_kernel(K, row[0].astype(float)) for row in fit.cutting_plane.candidates]
     optimum = weak.inner_optimum(explicit, [[t] for t in range(len(explicit))], np.full(len(K), 10.0), 1.0)
@@ -186,7 +186,7 @@ def test_folds_of_the_threshold_may_be_given():
         (1, "cv must be a whole number of at least 2; got 1"),
         (True, "cv must be a number of folds from 2 on, a splitter or pairs of indices; got True"),
         ("three", "cv must be a number of folds from 2 on, a splitter or pairs of indices; got 'three'"),
-        (ShuffleSplit(2, random_state=0), "hold every sample out exactly once"),
+        (ShuffleSplit(2, random_state=0), "hold every sample out, and all equally often"),
     ],
 )
 def test_other_folds_are_refused(cv, message):

@@ -7,18 +7,19 @@ those of the convex problem for the weights found.
 
 `local_grams`
     The stacks diag(e_m) K_m diag(e_m) of kernels with weights per sample.
-`switches`, `sample_adaptive`
-    The mathematics of switches, and `SampleAdaptiveMKLClassifier`.
+`switches`, `held_out`, `sample_adaptive`
+    The mathematics of switches, what held-out samples say of them, and `SampleAdaptiveMKLClassifier`.
 `gating`, `localized`
     The families of gatings and their descent, and `LocalizedMKLClassifier`.
 """
 
-from kernelweave.adaptive.gating import Gating, Sigmoid, Softmax, learn_gating
+from kernelweave.adaptive.gating import Gating, GaussianSoftmax, Sigmoid, Softmax, learn_gating
 from kernelweave.adaptive.localized import LocalizedMKLClassifier
 from kernelweave.adaptive.sample_adaptive import SampleAdaptiveMKLClassifier
 from kernelweave.adaptive.switches import fewest_kernels, learn_switches
 
 __all__ = [
+    "GaussianSoftmax",
     "Gating",
     "LocalizedMKLClassifier",
     "SampleAdaptiveMKLClassifier",

@@ -14,7 +14,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
 from kernelweave._typing import AnyArray, Matrix
-from kernelweave.adaptive.gating import Gating, LearntGating, Sigmoid, Softmax, learn_gating
+from kernelweave.adaptive.gating import (
+    Gating,
+    GaussianSoftmax,
+    LearntGating,
+    Sigmoid,
+    Softmax,
+    learn_gating,
+)
 from kernelweave.adaptive.local_grams import as_weightable
 from kernelweave.bank import KernelBank, Views
 from kernelweave.bank.cross import contributions, in_slices
@@ -35,7 +42,7 @@ from kernelweave.learners import Hinge, Learner
 from kernelweave.solvers import BlockDescent, Problem, Progress, Result, Solver, WarmStart
 from kernelweave.views.tables import as_floats, as_table, is_sparse, resolve_columns, stack, take_columns
 
-GATINGS: dict[str, type[Gating]] = {"softmax": Softmax, "sigmoid": Sigmoid}
+GATINGS: dict[str, type[Gating]] = {"softmax": Softmax, "gaussian": GaussianSoftmax, "sigmoid": Sigmoid}
 
 
 @dataclass(eq=False, repr=False)
@@ -51,11 +58,13 @@ class LocalizedMKLClassifier(MKLClassifier):
         The kernels; None is `KernelBank.default()`. Precomputed kernels have no inputs to gate by.
     learner : Hinge, NuHinge, SquaredHinge or None, default=None
         The classifier for a given gating; None is ``Hinge(C=1.0)``.
-    gating : Softmax, Sigmoid, "softmax", "sigmoid" or None, default=None
-        The weight functions, of `kernelweave.adaptive.gating`; ``Softmax(features=...)`` reads these
-        columns or views only. None is ``Softmax()`` on all of them.
-    n_restarts : int, default=2
-        Random starts beside the one with even weights; the problem is not convex.
+    gating : Softmax, GaussianSoftmax, Sigmoid, "softmax", "gaussian", "sigmoid" or None, default=None
+        The weight functions, of `kernelweave.adaptive.gating`: parts of space divided by planes, regions around
+        centres, or kernels independent of each other. ``Softmax(features=...)`` reads these columns or views only.
+        None is ``Softmax()`` on all of them.
+    n_init : int, default=10
+        Starts, the first with even weights and the others random; the problem is not convex, and the best
+        is kept. With more than 1,000 samples they see 500, and the best goes on with all.
     tol : float, default=1e-4
         Relative change of the objective to stop at.
     max_iter : int or None, default=None
@@ -67,7 +76,8 @@ class LocalizedMKLClassifier(MKLClassifier):
 
     Attributes
     ----------
-    gating_ : array of shape (M, d + 1), the coefficients u with the intercept last; (classes, M, d + 1)
+    gating_ : array of shape (M, d + 1), the coefficients u with the intercept last, and that of ‖x‖² before it in
+        a `GaussianSoftmax`; (classes, M, d + 1) beyond two classes
     local_weights_ : array of shape (n, M), eta_m of the training samples; (classes, n, M)
     kernel_weights_ : their means over the training samples
     certificate_ : bounds of the SVM's value for the gating found; nothing is proved about the gating
@@ -76,10 +86,12 @@ class LocalizedMKLClassifier(MKLClassifier):
 
     Notes
     -----
-    [Gonen08, Eq. (3)–(7)]; the comparator of [Liu14]. With many features and few samples the gating
-    overfits: choose a few by ``features``.
+    [Gonen08, Eq. (3)–(7)]; the comparator of [Liu14]. It helps where different kernels are right in different parts
+    of the space, and loses where the same are right everywhere: with many features and few samples the gating
+    overfits, so choose a few by ``features``.
     Symbols: paper v_m → ``gating_``, η_m(x) → ``local_weights(X)``.
-    Differs from the paper: quasi-Newton steps, standardised features, more than two classes by one-vs-rest.
+    Differs from the paper: quasi-Newton steps, standardised features, more than two classes by one-vs-rest; of
+    many samples the starts see only some.
 
     Examples
     --------
@@ -104,13 +116,15 @@ class LocalizedMKLClassifier(MKLClassifier):
     accepts_missing_views: ClassVar[bool] = False  # a gating needs the features of every sample
     fills_gaps: ClassVar[bool] = False
     refits_on_resamples: ClassVar[bool] = False
+    weighs_samples_alike: ClassVar[bool] = False
+    takes_indicators: ClassVar[bool] = False
     multiclass = "per_class"
 
     bank: Any = None
     _: KW_ONLY
     learner: Any = None
     gating: Any = None
-    n_restarts: int = 2
+    n_init: int = 10
     tol: float = 1e-4
     max_iter: int | None = None
     class_weight: Any = None
@@ -169,8 +183,7 @@ class LocalizedMKLClassifier(MKLClassifier):
 
     def _local_weights(self, X: Any) -> AnyArray:
         """Return the weights (problems, rows, M) of checked samples."""
-        Z = self.scaler_.transform(gating_features(X, self._gating.features))
-        Z = np.column_stack([Z, np.ones(Z.shape[0])])
+        Z = self._gating.inputs(self.scaler_.transform(gating_features(X, self._gating.features)))
         coef = self.gating_[None] if self.gating_.ndim == 2 else self.gating_
         return np.array([self._gating.weights(Z @ one.T) for one in coef])
 
@@ -196,7 +209,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     def _check_parameters(self) -> None:
         check_number("tol", self.tol, above=0.0, below=1.0)
         check_count("max_iter", self.max_iter, optional=True)
-        check_count("n_restarts", self.n_restarts, least=0)
+        check_count("n_init", self.n_init)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
         check_part("learner", self._learner, Learner, "Hinge(C=1.0)")
         if isinstance(self.gating, str):
@@ -217,7 +230,7 @@ class LocalizedMKLClassifier(MKLClassifier):
     def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:
         policy = super()._storage_policy(data, n_targets, n_candidates)
         # Gates scale a sample's distance from the origin, so the origin must be the user's.
-        return replace(policy, centre=False, dtype="float64", streams_from=None)
+        return replace(policy, centre=False, dtype="float64", streams_from=None, stored_up_to=20_000)
 
     def _solve_problem(
         self,
@@ -234,7 +247,7 @@ class LocalizedMKLClassifier(MKLClassifier):
             task.data.extra,
             tol=self.tol,
             max_iter=self._max_steps,
-            n_restarts=self.n_restarts,
+            n_init=self.n_init,
             rng=np.random.default_rng(seed),
             progress=raising_when_stopped(stop, progress),
             stop=stop,

@@ -277,11 +277,18 @@ def best_patterns(
     return values, chosen
 
 
-def label_correlations(switches: Switches, y: AnyArray) -> Vector:
-    """Return per kernel the correlation of its switch with the label ±1, 0 where it is never or always on."""
-    on = switches - switches.mean(axis=0)
+def label_association(switches: Switches, y: AnyArray) -> float:
+    """Return how much of the variance of the label ±1 a linear function of the switches explains, 0 to 1.
+
+    What as many random switches would explain is taken off: the adjusted R².
+    """
+    off = (switches - switches.mean(axis=0))[:, switches.any(axis=0) & ~switches.all(axis=0)]
     label = y - y.mean()
-    size = np.sqrt((on**2).sum(axis=0) * (label @ label))
-    found = np.zeros(switches.shape[1])
-    np.divide(label @ on, size, out=found, where=size > 1e-12 * y.size)
-    return found
+    basis, sizes, _ = np.linalg.svd(off, full_matrices=False)
+    basis = basis[:, sizes > 1e-9 * sizes.max(initial=1.0)]
+    spare = len(y) - 1 - basis.shape[1]
+    if spare < 1:
+        return 0.0
+    left = 1.0 - float(np.sum((basis.T @ label) ** 2)) / float(label @ label)
+    adjusted = 1.0 - left * (len(y) - 1) / spare
+    return max(0.0, float(adjusted))

@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._typing import Indices
 from kernelweave.bank.layout import WHOLE, Block, Columns, Layout, LeftOut, PairwiseBlock
 from kernelweave.bank.rule_banks import SCALES, DistancesBank, distance_kernels
 from kernelweave.bank.spec import Bank, Entry
 from kernelweave.kernels import Gaussian, Kernel, Laplacian, Linear, Scaling, UnitMean
 from kernelweave.views.column_types import ColumnType, are_counts, column_types
-from kernelweave.views.encode import GROUPS, encoder_of, side_by_side
-from kernelweave.views.encoders import Encoder, NumberEncoder
-from kernelweave.views.tables import TablePart, is_sparse, take_columns
+from kernelweave.views.encode import ColumnGroup, column_groups, side_by_side
+from kernelweave.views.encoders import NumberEncoder
+from kernelweave.views.tables import is_sparse, take_columns
 
-# Types whose columns are a block each.
-ALONE = ("text", "set")
 # Sparse tables of more columns are words, genes or clicks: their distances say little before they are weighted.
 WIDE = 1000
 
@@ -179,10 +178,10 @@ class _Groups:
         self.table, self.what = layout.rows_with(whole)
         self.types = column_types(self.table, self.what)
         self.own = own  # transformers of single columns
-        self.parts: list[tuple[str, list[int], Encoder | None]] = []
         if not is_sparse(self.table):
             self._leave_out()
-        self._group()
+        self.raw: list[int] = []  # of a sparse table with negative numbers
+        self.groups = self._encoded()
 
     def _leave_out(self) -> None:
         """Note the columns that can teach nothing: constant ones without gaps, identifiers."""
@@ -202,35 +201,26 @@ class _Groups:
             )
         self.types = tuple(types)
 
-    def _group(self) -> None:
+    def _encoded(self) -> list[ColumnGroup]:
+        """Return the columns that are kept in groups; those whose numbers do not vary are in none."""
         kept = [k for k, kind in enumerate(self.types) if not kind.note and k not in self.own]
-        if kept and are_counts(take_columns(self.table, np.array(kept))):
-            self._add("counts", kept)
-        elif is_sparse(self.table):
-            self.parts.append(("sparse", kept, None))
-        else:
-            for name in dict.fromkeys(GROUPS.values()):
-                members = [k for k in kept if GROUPS[self.types[k].name] == name]
-                for group in [[k] for k in members] if name in ALONE else [members] if members else []:
-                    self._add(name, group)
-
-    def _add(self, name: str, members: list[int]) -> None:
-        encoder = encoder_of(
-            name,
-            take_columns(self.table, np.array(members)),
-            [self.types[k] for k in members],
-            TablePart(self.what, members),
-        )
-        if not isinstance(encoder, NumberEncoder) or encoder.standardiser.size:
-            self.parts.append((name, members, encoder))
+        if not kept or (is_sparse(self.table) and not are_counts(take_columns(self.table, np.array(kept)))):
+            self.raw = kept
+            return []
+        groups = column_groups(self.table, self.types, self.what, kept)
+        return [g for g in groups if not isinstance(g.encoder, NumberEncoder) or g.encoder.standardiser.size]
 
     def blocks(self) -> list[tuple[Block, str]]:
         """Return a block per group, and which it is; columns with a transformer are one each."""
-        alone = len(self.parts) + len(self.own) == 1
+        alone = len(self.groups) + len(self.own) + bool(self.raw) == 1
         found = [
-            (self._block(self._label(name, members, alone), members, encoder), name)
-            for name, members, encoder in self.parts
+            (self._block(group, self._label(group.name, group.columns, alone)), group.name)
+            for group in self.groups
         ]
+        if self.raw:
+            found.append(
+                (Block(self._label("sparse", self.raw, alone), (self._columns(self.raw),)), "sparse")
+            )
         for k, transformer in self.own.items():
             part = self.layout.transformed(self._columns([k]), transformer, self.whole)
             found.append((Block(self._label("", [k], alone), (part,)), "own"))
@@ -238,30 +228,17 @@ class _Groups:
 
     def together(self) -> Block | None:
         """Return one block of all groups, in which columns of all types count alike."""
-        parts = [(np.array(members), encoder) for _, members, encoder in self.parts if encoder is not None]
-        if len(parts) < 2:
-            return None
-        members = sorted(k for _, group, _ in self.parts for k in group)
-        place = {k: position for position, k in enumerate(members)}
-        filled = {k: f for _, group, one in self.parts for k, f in zip(group, one.filled, strict=True)}  # type: ignore[union-attr]
-        encoder = side_by_side(
-            [(np.array([place[int(k)] for k in group]), one) for group, one in parts],
-            tuple(filled[k] for k in members),
-        )
-        return self._block(self.view or WHOLE, members, encoder)
+        return self._block(side_by_side(self.groups), self.view or WHOLE) if len(self.groups) > 1 else None
 
-    def _columns(self, members: list[int]) -> Columns:
+    def _columns(self, members: Sequence[int] | Indices) -> Columns:
         return self.layout.columns(self.view, [int(k) for k in members])
 
-    def _block(self, label: str, members: list[int], encoder: Encoder | None) -> Block:
-        raw = self._columns(members)
-        if encoder is None:
-            return Block(label, (raw,))
-        types = tuple(self.types[k] for k in members)
-        scope = self.layout.scope(self.whole)
-        return Block(label, (raw.encoded(encoder, types, self.whole.positions if scope is None else scope),))
+    def _block(self, group: ColumnGroup, label: str) -> Block:
+        types, scope = tuple(self.types[k] for k in group.columns), self.layout.scope(self.whole)
+        scope = self.whole.positions if scope is None else scope
+        return Block(label, (self._columns(group.columns).encoded(group.encoder, types, scope),))
 
-    def _label(self, name: str, members: list[int], alone: bool) -> str:
+    def _label(self, name: str, members: Sequence[int] | Indices, alone: bool) -> str:
         if alone:
             return self.view or WHOLE
         if len(members) <= 3:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -47,6 +48,12 @@ class FittedFeatures(ABC):
 
     transforms: Sequence[Matrix | None]
     offsets: Indices
+    _fitted: Any
+
+    @property
+    def kernels(self) -> Any:
+        """The fitted bank whose features these are."""
+        return self._fitted
 
     @property
     def sizes(self) -> list[int]:
@@ -62,6 +69,11 @@ class FittedFeatures(ABC):
         which = [m for m, one in enumerate(coef) if one is not None]
         found = [R @ coef[m] for m, R in zip(which, self.raw(X, which), strict=True)]
         return _side_by_side(found, which, len(coef))
+
+    def diagonals(self, X: Any) -> Matrix:
+        """Return k_m(x, x) of every row, of the kernels themselves where they know it, of shape (rows, M)."""
+        squares = self.transform(X) ** 2
+        return np.stack([squares[:, a:b].sum(axis=1) for a, b in pairwise(self.offsets)], axis=1)
 
     def transform(self, X: Any) -> Matrix:
         """Return the features of every row, those of all kernels side by side."""
@@ -231,6 +243,9 @@ class LandmarkFeatures(FittedFeatures):
             precision = {"dtype": dtype}
         found = dict(self._fitted.cross(X, kernels, self._landmarks, **precision))
         return [found[int(m)].astype(dtype, copy=False) for m in which]
+
+    def diagonals(self, X: Any) -> Matrix:
+        return np.asarray(self._fitted.diagonals(X))
 
     def contributions(self, X: Any, coef: Sequence[Matrix | None], n_threads: int = 1) -> AnyArray:
         which = [m for m, one in enumerate(coef) if one is not None]

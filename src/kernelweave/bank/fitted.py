@@ -202,6 +202,22 @@ class FittedBank(FittedKernels):
                     self._require_finite(np.array([m]), float(K.sum()))
                 yield m, K
 
+    def diagonals(self, X: Any) -> Matrix:
+        for item in self._items:
+            if not item.kernel.knows_diagonal:
+                raise ValueError(
+                    f"A new row of kernel {item.name!r} does not show k(x, x), which the spread of predictions needs."
+                )
+        out = np.empty((n_rows(X), len(self)))
+        for kernels, new in self._read(X, wanted(len(self), None)):
+            for m, form in zip(
+                kernels.source.kernels.tolist(), self._scaled(kernels, new).forms, strict=True
+            ):
+                learnt = self._learnt[m]
+                assert learnt is not None
+                out[:, m] = form.diagonal(learnt.kernel.diagonal_of(new))
+        return out
+
     @property
     def is_shifted(self) -> bool:
         """Whether a kernel is centred, which learners with a bias do not see."""
@@ -230,8 +246,7 @@ class FittedBank(FittedKernels):
         for (kernels, x), (_, z) in zip(self._read(X, chosen), self._read(Z, chosen), strict=True):
             left, right = self._scaled(kernels, x), self._scaled(kernels, z)
             source = kernels.source
-            own = [a for a, m in enumerate(source.kernels) if int(m) in set(chosen)]
-            for a, K in source.group.values(left.rows, right.rows, own):
+            for a, K in source.unscaled_values(left.rows, right.rows, chosen):
                 yield int(source.kernels[a]), left.forms[a].values(K, right.forms[a])
 
     def products(
@@ -324,4 +339,4 @@ def _product(group: KernelGroup, left: Any, right: Any | None, a: int, V: Matrix
     """Return k_a(left, right) V for one kernel of a group; zero where there is no ``right``."""
     if right is None:
         return np.zeros((left.shape[0], V.shape[1]))
-    return np.asarray(group.products(left, right, V, [a])[0])
+    return np.asarray(group.only([a]).products(left, right, V)[0])

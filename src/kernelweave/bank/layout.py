@@ -376,6 +376,11 @@ class Block:
         )
 
     @property
+    def tables(self) -> list[tuple[str | None, int]]:
+        """The views that the block looks at, with their numbers of columns."""
+        return [(part.view, part.n_columns) for part in self.parts]
+
+    @property
     def columns(self) -> list[str | int]:
         """The columns of the block by name, or by position where they have none."""
         return [name for part in self.parts for name in part.names]
@@ -457,6 +462,11 @@ class PairwiseBlock:
     def key(self) -> object:
         """Equal for blocks that need to be held only once."""
         return "pairwise", self.label, self.view
+
+    @property
+    def tables(self) -> list[tuple[str | None, int]]:
+        """The view that the block is, with its number of columns."""
+        return [(self.view, self.n_train)]
 
     @property
     def columns(self) -> list[str | int]:

@@ -20,6 +20,7 @@ from kernelweave.bank.scaled import RescaledKernels
 from kernelweave.bank.spec import Bank
 from kernelweave.gram import KernelSource, StreamedGrams
 from kernelweave.kernels import Centering, UnitTrace
+from kernelweave.views.views import Views
 
 
 def fit_with_missing_views(bank: Any, X: Any) -> FittedKernels:
@@ -65,6 +66,9 @@ class ViewReader(Protocol):
     def take(self, X: Any, rows: Indices) -> Any:
         """Return these rows as the fitted kernels of the group want them."""
 
+    def looks_at(self) -> list[tuple[str | None, int, Indices]]:
+        """Return the views that are looked at, with their number of columns and the kernels of the group that do."""
+
 
 @dataclass(frozen=True)
 class ViewGroup:
@@ -99,14 +103,14 @@ class KernelsWithMissingViews(FittedKernels):
 
     @property
     def holds_matrices(self) -> bool:
-        return self._complete is not None and self._complete.holds_matrices
+        return self.complete is not None and self.complete.holds_matrices
 
     def given_matrices(self, n_threads: int = 1) -> list[Matrix]:
-        assert self._complete is not None
-        return self._complete.given_matrices(n_threads)
+        assert self.complete is not None
+        return self.complete.given_matrices(n_threads)
 
     @property
-    def _complete(self) -> FittedKernels | None:
+    def complete(self) -> FittedKernels | None:
         """The kernels themselves, where no training sample lacks any."""
         first = self.groups[0]
         return first.fitted if len(self.groups) == 1 and first.places.size == self.n_samples else None
@@ -178,8 +182,8 @@ class KernelsWithMissingViews(FittedKernels):
         yield from (found[m] for m in range(len(self)))
 
     def sources(self) -> list[KernelSource]:
-        if self._complete is not None:
-            return self._complete.sources()
+        if self.complete is not None:
+            return self.complete.sources()
         return [
             replace(
                 source,
@@ -199,6 +203,21 @@ class KernelsWithMissingViews(FittedKernels):
     def check_rows(self, X: Any) -> None:
         self.available_in(X)
 
+    def with_all_views(self, X: Views) -> tuple[Views, dict[str, Indices]]:
+        """Return Views with rows of NaN in place of views that are not in X, and the kernels that look at these."""
+        absent: dict[str, tuple[int, list[int]]] = {}
+        for group in self.groups:
+            for view, width, kernels in group.reader.looks_at():
+                if view is not None and view not in X:
+                    absent.setdefault(view, (width, []))[1].extend(group.kernels[kernels].tolist())
+        if not absent or not any(name in X for name in self._views_looked_at()):
+            return X, {}
+        empty = {name: np.full((len(X), width), np.nan) for name, (width, _) in absent.items()}
+        return X.with_tables(empty), {name: np.array(kernels) for name, (_, kernels) in absent.items()}
+
+    def _views_looked_at(self) -> set[str | None]:
+        return {view for group in self.groups for view, *_ in group.reader.looks_at()}
+
     def cross(
         self, X: Any, which: Indices | None = None, columns: Indices | None = None
     ) -> Iterator[tuple[int, Matrix]]:
@@ -207,8 +226,8 @@ class KernelsWithMissingViews(FittedKernels):
         A row without the view is that of the mean of the samples that have it.
         """
         wanted = list(self._wanted(X, which))
-        if self._complete is not None and all(present.all() for *_, present in wanted):
-            yield from self._complete.cross(X, which, columns)
+        if self.complete is not None and all(present.all() for *_, present in wanted):
+            yield from self.complete.cross(X, which, columns)
             return
         self.available_in(X)  # says if a sample has no view at all
         samples = np.arange(self.n_samples) if columns is None else columns
@@ -235,7 +254,7 @@ class KernelsWithMissingViews(FittedKernels):
     def products(
         self, X: Any, columns: Indices, coef: AnyArray, which: Indices, n_threads: int = 1
     ) -> AnyArray:
-        complete = self._complete
+        complete = self.complete
         if complete is not None and all(present.all() for *_, present in self._wanted(X, which)):
             return complete.products(X, columns, coef, which, n_threads)
         self.available_in(X)  # says if a sample has no view at all
@@ -258,7 +277,7 @@ class KernelsWithMissingViews(FittedKernels):
     def weighted_products(
         self, X: Any, columns: Indices, coef: Matrix, eta: Vector, n_threads: int = 1
     ) -> Matrix:
-        complete = self._complete
+        complete = self.complete
         if complete is not None and all(
             present.all() for *_, present in self._wanted(X, np.flatnonzero(eta))
         ):
@@ -302,9 +321,9 @@ class KernelsWithMissingViews(FittedKernels):
     @cached_property
     def _means(self) -> Matrix:
         """The rows of the means of the training samples, where these have all views."""
-        assert self._complete is not None
+        assert self.complete is not None
         try:
-            sources = self._complete.sources()
+            sources = self.complete.sources()
         except IndexError:
             raise ValueError(
                 "Precomputed kernels that were fitted on samples with all views do not know the mean of the "
@@ -346,6 +365,14 @@ class BlockReader:
     def take(self, X: Any, rows: Indices) -> Any:
         return X if rows.size == X.shape[0] else _safe_indexing(X, rows)
 
+    def looks_at(self) -> list[tuple[str | None, int, Indices]]:
+        used = np.asarray(self.used)
+        return [
+            (view, width, np.flatnonzero(used == number))
+            for number, block in enumerate(self.blocks)
+            for view, width in block.tables
+        ]
+
 
 @dataclass(frozen=True)
 class MatrixReader:
@@ -370,6 +397,9 @@ class MatrixReader:
         if whole and rows.size == given[0].shape[0]:
             return X
         return [given[m][np.ix_(rows, self.places)] for m in self.kernels]
+
+    def looks_at(self) -> list[tuple[str | None, int, Indices]]:
+        return []
 
 
 def _fit_blocks(bank: Bank, X: Any) -> FittedBank | KernelsWithMissingViews:

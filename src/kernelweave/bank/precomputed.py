@@ -29,6 +29,7 @@ from kernelweave.kernels.checks import (
 from kernelweave.kernels.fitted_scaling import FittedScaling, ScaledForm
 from kernelweave.kernels.repair import Repair, check_repair
 from kernelweave.kernels.scaling import as_scaling
+from kernelweave.views.tables import is_sparse
 from kernelweave.views.views import Views
 
 
@@ -256,6 +257,12 @@ def as_matrices(X: Any) -> list[AnyArray]:
             f"Precomputed kernels are a list or one 3-D array, received {X!r}; "
             "use KernelBank.per_view(Precomputed()) for matrices with names."
         )
+    for K in X if isinstance(X, list | tuple) else [X]:
+        if is_sparse(K):
+            raise TypeError(
+                f"A precomputed kernel is a dense array, received a sparse {type(K).__name__} of shape {K.shape}; pass "
+                "K.toarray()."
+            )
     if isinstance(X, list | tuple) and X and all(np.ndim(K) == 2 for K in X):
         return [_numeric(np.asarray(K)) for K in X]
     if X is None or isinstance(X, dict | Iterator):

@@ -39,6 +39,11 @@ class FittedKernels(ABC):
 
     # -- training samples
 
+    @property
+    def complete(self) -> FittedKernels | None:
+        """The kernels themselves, where no training sample lacks any; else None."""
+        return self
+
     @abstractmethod
     def sources(self) -> list[KernelSource]:
         """Return where the values of the training kernels come from."""
@@ -70,6 +75,14 @@ class FittedKernels(ABC):
             _core.mirror(K)  # the two sides of the diagonal may round differently
             yield K
 
+    def numbered_grams(self) -> Iterator[tuple[int, Matrix]]:
+        """Yield (m, training Gram m) in an order in which kernels share what they have in common."""
+        every = slice(0, self.n_samples)
+        for source in self.sources():
+            for m, K in source.block(every, every):
+                _core.mirror(K)  # the two sides of the diagonal may round differently
+                yield m, K
+
     def for_prediction(self) -> FittedKernels:
         """Return what new samples need, without what only training needed."""
         return self
@@ -87,6 +100,12 @@ class FittedKernels(ABC):
 
         ``which`` names the kernels wanted (None: all), ``columns`` the training samples wanted (None: all).
         """
+
+    def diagonals(self, X: Any) -> Matrix:  # noqa: ARG002 - given matrices do not know
+        """Return k_m(x, x) of the rows of X for every scaled kernel, of shape (rows, M)."""
+        raise ValueError(
+            "Rows of given kernels do not show k(x, x) of new samples, which the spread of predictions needs."
+        )
 
     @abstractmethod
     def between(self, X: Any, Z: Any, which: Indices | None = None) -> Iterator[tuple[int, Matrix]]:

@@ -99,7 +99,7 @@ class RescaledKernels(FittedKernels):
 
 def _product(source: KernelSource, a: int, n_threads: int, V: Matrix) -> Matrix:
     """Return the product of kernel a of a source, before any scaling, with a vector of training samples."""
-    return np.asarray(source.group.products(source.rows, source.rows, V, [a], n_threads)[0])
+    return np.asarray(source.group.only([a]).products(source.rows, source.rows, V, n_threads)[0])
 
 
 def _no_diagonal() -> Vector:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kernelweave.bank.fitted import Item
-from kernelweave.bank.layout import WHOLE, Block, Layout, PairwiseBlock
+from kernelweave.bank.layout import WHOLE, Block, Columns, Layout, PairwiseBlock
 from kernelweave.bank.spec import Bank, Entry
 from kernelweave.kernels import Kernel
 
@@ -29,12 +29,13 @@ class OfAnotherBank(Bank):
 
 @dataclass
 class ChosenBank(OfAnotherBank):
-    r"""The kernels of another bank at some positions, under the names they have there.
+    r"""Some kernels of another bank, under the names they have there.
 
     Parameters
     ----------
     bank : the other bank.
-    kernels : positions among its kernels, in order.
+    kernels : positions among its kernels, or their names, in order. Names that the bank does not have for the data at
+        hand, where kernels follow from these, are passed over; one of them has to be there.
 
     Notes
     -----
@@ -52,17 +53,26 @@ class ChosenBank(OfAnotherBank):
 
     """
 
-    kernels: Sequence[int]
+    kernels: Sequence[int | str]
 
     def plan(self, layout: Layout) -> list[Entry]:
         entries = self.bank.plan(layout)
-        return [entries[m] for m in self.kernels]
+        return [entries[m] for m in self._positions(self.bank.resolve(layout)[0])]
 
     def resolve(self, layout: Layout) -> tuple[list[Item], list[Block | PairwiseBlock]]:
         items, blocks = self.bank.resolve(layout)
-        chosen = [items[m] for m in self.kernels]
+        chosen = [items[m] for m in self._positions(items)]
         used = list(dict.fromkeys(item.block for item in chosen))
         return [replace(item, block=used.index(item.block)) for item in chosen], [blocks[b] for b in used]
+
+    def _positions(self, items: Sequence[Item]) -> list[int]:
+        place = {item.name: m for m, item in enumerate(items)}
+        found = [place.get(one) if isinstance(one, str) else one for one in self.kernels]
+        if set(found) <= {None}:
+            raise ValueError(
+                f"The bank has none of the kernels {', '.join(map(str, self.kernels))} for these samples."
+            )
+        return [one for one in found if one is not None]
 
 
 @dataclass
@@ -102,9 +112,11 @@ class ConcatenatedBank(OfAnotherBank):
         parts = [part for block in blocks if isinstance(block, Block) for part in block.parts]
         if not parts:
             raise ValueError("The bank looks at no columns, only at blocks of kernel values.")
-        joined = []
-        for view in dict.fromkeys(part.view for part in parts):
-            of_view = [part for part in parts if part.view == view]
-            positions = sorted({position for part in of_view for position in part.positions})
-            joined.append(replace(of_view[0], positions=tuple(positions)))
+        joined: list[Columns] = []
+        seen: set[tuple[str | None, int]] = set()
+        for part in parts:
+            new = tuple(position for position in part.positions if (part.view, position) not in seen)
+            seen |= {(part.view, position) for position in new}
+            if new:  # what is encoded together stays together
+                joined.append(part if part.encoder is not None else replace(part, positions=new))
         return [Item(self.kernel.label, self.kernel, 0, None)], [Block(WHOLE, tuple(joined))]

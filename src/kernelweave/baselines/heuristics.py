@@ -8,15 +8,15 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.baselines.target_alignment import label_moments
-from kernelweave.baselines.two_step import TwoStepClassifier, class_indices, of_unit_sum
+from kernelweave.baselines.two_step import HoldsSamplesOut, TwoStepClassifier, of_unit_sum
+from kernelweave.estimators.class_targets import class_indices
 from kernelweave.estimators.progress import count_bar, interruptible
 from kernelweave.estimators.training import FitTask
-from kernelweave.estimators.validation import Fold, check_share, stratified_folds
+from kernelweave.estimators.validation import Fold, check_share, mean_held_out, stratified_folds
 
 
 class FHeuristicClassifier(TwoStepClassifier):
@@ -68,7 +68,7 @@ class FHeuristicClassifier(TwoStepClassifier):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PWMKClassifier(TwoStepClassifier):
+class PWMKClassifier(HoldsSamplesOut, TwoStepClassifier):
     r"""Every kernel counts by the cross-validated accuracy it reaches alone; then one classifier.
 
     .. math:: \eta_m = (\pi_m - \delta) / \textstyle\sum_h (\pi_h - \delta)
@@ -82,8 +82,9 @@ class PWMKClassifier(TwoStepClassifier):
     delta : float, default=0.4
         The threshold δ as a share of the smallest accuracy, from 0 (weights near even) to 1 (the worst kernel
         gets none).
-    cv : int or splitter, default=5
-        Folds for the accuracies; stratified, fewer where a class is too small.
+    cv : int, splitter or pairs of indices, default=5
+        Folds for the accuracies; stratified, fewer where a class is too small. With repeated folds a sample is
+        judged by its mean decision value. ``fit(X, y, groups=...)`` is for splitters that need groups.
     tol : float, default=1e-4
         Relative duality gap of every classifier.
     class_weight : dict, "balanced" or None, default=None
@@ -125,7 +126,8 @@ class PWMKClassifier(TwoStepClassifier):
     def _weigh(self, task: FitTask) -> list[Vector]:
         Y = np.column_stack(list(task.targets.values()))
         index, n_problems = class_indices(Y), len(task.targets)
-        folds, n_threads = stratified_folds(self.cv, index), effective_n_jobs(self.n_jobs)
+        folds = stratified_folds(self.cv, index, task.data.groups)
+        n_threads = threads_for(self.n_jobs)
         accuracies = np.empty((n_problems, len(task.kernels)))
         with count_bar(self.verbose, "kernels alone") as done:
             for m, K in enumerate(task.kernels.grams()):
@@ -144,23 +146,23 @@ def held_out_values(
 ) -> Matrix:
     """Return the decision values (n, columns) on one kernel, every sample's without having trained on it.
 
-    Y has one column ±1 per binary problem. The classifiers of the folds are trained side by side.
+    Y has one column ±1 per binary problem. The classifiers of the folds are trained side by side. Repeated folds
+    give their mean.
     """
     learner, targets = fit_arguments(learner, Y)
-    values = np.empty(Y.shape)
 
-    def predict_fold(fold: Fold, stop: Event) -> None:
+    def predict_fold(fold: Fold, stop: Event) -> Matrix:
         if stop.is_set():
             raise KeyboardInterrupt
         train, test = fold
         inside = np.ascontiguousarray(K[np.ix_(train, train)])
         svm = learner.solve(inside, targets[train], weight[train], tol=tol)
         found = (K[np.ix_(test, train)] @ svm.coef + svm.intercept) / unit_margin(svm.margin)
-        values[test] = found.reshape(test.size, -1)
+        return np.asarray(found.reshape(test.size, -1))
 
     with blas_threads(1):
-        interruptible([partial(predict_fold, fold) for fold in folds], n_threads)
-    return values
+        values = interruptible([partial(predict_fold, fold) for fold in folds], n_threads)
+    return mean_held_out(folds, values)
 
 
 def fit_arguments(learner: Any, Y: Matrix) -> tuple[Any, AnyArray]:

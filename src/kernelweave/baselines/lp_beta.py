@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.cross import contributions, layered_scores
 from kernelweave.baselines.heuristics import fit_arguments, held_out_values, unit_margin
-from kernelweave.baselines.two_step import BaselineClassifier, class_indices
+from kernelweave.baselines.two_step import HoldsSamplesOut
+from kernelweave.estimators.class_targets import class_indices
 from kernelweave.estimators.progress import count_bar
 from kernelweave.estimators.training import TrainingData
 from kernelweave.estimators.validation import Fold, check_input, check_share, stratified_folds
@@ -25,7 +25,7 @@ from kernelweave.solvers import Certificate
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LPBetaClassifier(BaselineClassifier):
+class LPBetaClassifier(HoldsSamplesOut):
     r"""LP-β: classifiers on single kernels, whose outputs are mixed with the largest soft margin.
 
     .. math:: \min_{\beta, \rho, \xi} -\rho + \tfrac{1}{\nu n}\sum_i \xi_i \quad\text{s.t.}\quad
@@ -41,9 +41,10 @@ class LPBetaClassifier(BaselineClassifier):
     nu : float, default=0.5
         0 < ν ≤ 1: at most this share of the samples lies below the margin ρ. Small ν looks at the hardest
         samples only, ν = 1 takes the kernel with the best mean margin.
-    cv : int or splitter, default=5
+    cv : int, splitter or pairs of indices, default=5
         The program is given outputs for samples held out in these folds; stratified, fewer where a class is
-        too small.
+        too small. Repeated folds give the mean of the outputs. ``fit(X, y, groups=...)`` is for splitters that
+        need groups.
     tol : float, default=1e-4
         Relative duality gap of every classifier.
     class_weight : dict, "balanced" or None, default=None
@@ -83,6 +84,7 @@ class LPBetaClassifier(BaselineClassifier):
 
     path_params: ClassVar[tuple[str, ...]] = ()
     refits_on_resamples: ClassVar[bool] = False
+    weighs_samples_alike: ClassVar[bool] = False
 
     nu: float = 0.5
     cv: Any = 5
@@ -105,11 +107,11 @@ class LPBetaClassifier(BaselineClassifier):
         super()._check_parameters()
         check_share("nu", self.nu, positive=True)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         data = self._validate(X, y, sample_weight)
         self._check_parts(data)
         index = class_indices(data.Y)
-        folds = stratified_folds(self.cv, index)
+        folds = stratified_folds(self.cv, index, groups)
         outputs, classifiers = self._train_alone(data, folds)
         margins = MarginProgram.of_outputs(
             outputs, index, data.weight, self.nu, per_class=self.multiclass == "per_class"
@@ -127,7 +129,7 @@ class LPBetaClassifier(BaselineClassifier):
         require_room(needed, self.memory_limit, what, "raise memory_limit, or use fewer samples")
         learner, targets = fit_arguments(self._learner, Y)
         outputs, classifiers = np.empty((M, *Y.shape)), []
-        n_threads = effective_n_jobs(self.n_jobs)
+        n_threads = threads_for(self.n_jobs)
         with count_bar(self.verbose, "kernels alone") as done:
             for m, K in enumerate(data.kernels.grams()):
                 outputs[m] = held_out_values(K, self._learner, Y, data.weight, folds, self.tol, n_threads)

@@ -16,7 +16,8 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.baselines.two_step import TwoStepClassifier, class_indices
+from kernelweave.baselines.two_step import TwoStepClassifier
+from kernelweave.estimators.class_targets import class_indices
 from kernelweave.estimators.training import FitTask
 from kernelweave.estimators.validation import check_choice
 from kernelweave.gram import KernelSource

@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from threading import Event
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from kernelweave._threads import blas_threads
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._threads import blas_threads, threads_for
+from kernelweave._typing import Vector
 from kernelweave.bank import KernelBank
+from kernelweave.estimators.calibration import calibrate
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.training import FitResult, FitTask
 from kernelweave.estimators.validation import check_choice, check_learner, check_number
@@ -28,6 +28,7 @@ class BaselineClassifier(MKLClassifier):
 
     defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {}
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.default, "learner": Hinge}
+    takes_indicators: ClassVar[bool] = False
     dtype = "auto"
 
     bank: Any = None
@@ -55,6 +56,20 @@ class BaselineClassifier(MKLClassifier):
         return solver_with_defaults(None, self._geometry, n_kernels, self.tol, None, streamed=streamed)
 
 
+class HoldsSamplesOut(BaselineClassifier):
+    """A classifier that holds samples out in its fit, by folds that may know groups."""
+
+    cv: Any
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Learn from samples X and their labels y; ``groups`` are for the splitter."""
+        self._check_parameters()
+        if self.probability:
+            calibrate(self, X, y, sample_weight, groups=groups)
+            return self
+        return self._fit(X, y, sample_weight, groups)
+
+
 class TwoStepClassifier(BaselineClassifier):
     """A classifier whose weights follow from a rule (`_weigh`); the second step is certified.
 
@@ -74,18 +89,12 @@ class TwoStepClassifier(BaselineClassifier):
         starts: Sequence[WarmStart] | None = None,  # noqa: ARG002 - the weights are given
         stop: Event | None = None,
     ) -> list[FitResult]:
-        with blas_threads(effective_n_jobs(self.n_jobs)):
+        with blas_threads(threads_for(self.n_jobs)):
             weights = dict(zip(task.targets, self._weigh(task), strict=True))
         return super()._solve(replace(task, data=replace(task.data, extra=weights)), None, stop)
 
     def _geometry_of(self, task: FitTask, name: str) -> Geometry:
         return Point(task.data.extra[name].tolist())
-
-
-def class_indices(Y: AnyArray) -> AnyArray:
-    """Return the place of every sample's class among the classes, from ±1 in one column or one per class."""
-    binary = Y.ndim == 1 or Y.shape[1] == 1
-    return np.asarray((Y.ravel() > 0).astype(int) if binary else Y.argmax(axis=1))
 
 
 def of_unit_sum(weights: Vector) -> Vector:

@@ -23,18 +23,27 @@ app = typer.Typer(
 
 # The names of `kernelweave.cli.methods`, repeated so that help is shown without loading the library.
 METHODS = (
-    "simple_mkl, sm1_mkl, sm2_mkl, silp, lp_mkl, l2_mkl, elastic_net_mkl, average_kernel, sum_kernel, "
+    "default, simple_mkl, sm1_mkl, sm2_mkl, silp, lp_mkl, l2_mkl, elastic_net_mkl, average_kernel, sum_kernel, "
     "mk_fda, sample_adaptive, localized_mkl, obscure, align, alignf, kta, f_heuristic, pwmk, lp_beta, "
     "easy_mkl"
 )
 # Options that fit and compare share.
-Data = Annotated[list[str], typer.Argument(help="One file, or several that share an id.")]
+Data = Annotated[list[str], typer.Argument(help="One file, or several, whose rows are matched by an id.")]
 Target = Annotated[str, typer.Option(help="The column to predict.")]
 View = Annotated[
     list[str] | None, typer.Option(help="NAME=COLUMNS: names, patterns such as mean*, ranges first:last.")
 ]
 Task = Annotated[str, typer.Option(help="auto, classification or regression.")]
-BankName = Annotated[str, typer.Option(help="Kernels: gaussians, linear or distances.")]
+BankName = Annotated[str, typer.Option(help="Kernels: default, by_type, gaussians, linear or distances.")]
+Order = Annotated[
+    list[str] | None, typer.Option(help="NAME=LOW,...,HIGH: words of a column that have an order.")
+]
+Identity = Annotated[
+    str | None,
+    typer.Option(
+        "--id", help="Column that tells rows apart; several files are matched by it, and it is guessed."
+    ),
+]
 Cost = Annotated[float | None, typer.Option(help="Price C of an error; none is the method's own.")]
 # What the library raises for bad input: the commands on the user's own files report these as one sentence.
 USER_ERRORS = (ValueError, OSError, ImportError, MemoryError)
@@ -105,14 +114,13 @@ def results(
 def fit(
     data: Data,
     target: Target,
-    model: Annotated[Path, typer.Option(help="The model file to write.")],
+    model: Annotated[Path, typer.Option(help="The model file to write.")] = Path("model.kw"),
     view: View = None,
-    identity: Annotated[
-        str | None, typer.Option("--id", help="Column that tells rows apart; with several files 'id'.")
-    ] = None,
+    order: Order = None,
+    identity: Identity = None,
     task: Task = "auto",
-    method: Annotated[str, typer.Option(help=f"A published method: {METHODS}.")] = "simple_mkl",
-    bank: BankName = "gaussians",
+    method: Annotated[str, typer.Option(help=f"A published method: {METHODS}.")] = "default",
+    bank: BankName = "default",
     cost: Cost = None,
     probability: Annotated[
         bool, typer.Option("--probability", help="Learn probabilities too, by five more fits.")
@@ -132,7 +140,18 @@ def fit(
     verbose = int(console.is_terminal and not as_json)
     with _error_sentences(f"stopped; {model} was not written.", USER_ERRORS):
         request = Request(
-            data, target, view or (), identity, task, method, bank, cost, verbose, probability, landmarks
+            data,
+            target,
+            view or (),
+            identity,
+            task,
+            method,
+            bank,
+            cost,
+            verbose,
+            probability,
+            landmarks,
+            orders=order or (),
         )
         summary, fitted = commands.fit(request, model, report)
         if not as_json:
@@ -157,7 +176,9 @@ def fit(
 @app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="A model file that fit has written.")],
-    data: Annotated[list[str], typer.Argument(help="Files with the same columns as those of fit.")],
+    data: Annotated[
+        list[str], typer.Argument(help="Files as those of fit; of several some may be left out.")
+    ],
     out: Annotated[Path | None, typer.Option(help="CSV file to write; none prints it.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
 ) -> None:
@@ -185,9 +206,10 @@ def compare(
         list[str] | None, typer.Option(help=f"A method, repeatable, or 'all': {METHODS}.")
     ] = None,
     view: View = None,
-    identity: Annotated[str | None, typer.Option("--id", help="Column that tells rows apart.")] = None,
+    order: Order = None,
+    identity: Identity = None,
     task: Task = "auto",
-    bank: BankName = "gaussians",
+    bank: BankName = "default",
     cost: Cost = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
     repeats: Annotated[int, typer.Option(help="How often to cut folds anew.")] = 1,
@@ -203,7 +225,16 @@ def compare(
     with _error_sentences("stopped before the first method was finished.", USER_ERRORS):
         shown = int(console.is_terminal and not as_json)
         request = Request(
-            data, target, view or (), identity, task, bank=bank, cost=cost, verbose=shown, most_rows=rows
+            data,
+            target,
+            view or (),
+            identity,
+            task,
+            bank=bank,
+            cost=cost,
+            verbose=shown,
+            most_rows=rows,
+            orders=order or (),
         )
         with fits_bar(bool(shown)) as begin:
             done, summary = compare.compare(request, method or (), folds, repeats, begin)

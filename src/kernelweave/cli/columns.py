@@ -1,10 +1,9 @@
-"""Assigns the columns of a table: the target, the id, the views, and what is left out."""
+"""Assigns the columns of a table: the views, what is left out; and reads the target."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -12,75 +11,131 @@ import numpy as np
 
 from kernelweave._typing import AnyArray
 from kernelweave.cli.files import pandas
-from kernelweave.cli.join_tables import JoinedTable, find_column
 from kernelweave.errors import DataError
+from kernelweave.views.column_values import word
+from kernelweave.views.files import EMPTY_WORDS
 from kernelweave.views.tables import near_matches
 
 ID = "looks like an id"
-COMMAS = "decimal commas are not read; write 1.5 for 1,5"
+UNNAMED = "not named in a view"
 COMMA_NUMBER = re.compile(r"\s*[+-]?\d*,?\d+([eE][+-]?\d+)?\s*")
+LEADING_ZERO = re.compile(r"\s*[+-]?0\d")
+# Of a target with more different numbers than this in one part of a file, the numbers alone are kept.
+FEW = 1_000
+# A column with no larger share of words was meant to hold numbers.
+FEW_WORDS = 0.2
 
 
-@dataclass(frozen=True)
-class TableColumns:
-    """Which column is the target, which are in each view, and which are left out and why."""
-
-    target: str
-    views: dict[str, list[str]]
-    left_out: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def used(self) -> list[str]:
-        """All columns of the views, each once, in order."""
-        return list(dict.fromkeys(name for columns in self.views.values() for name in columns))
-
-    @property
-    def positions(self) -> dict[str, list[int]]:
-        """The views as positions among the columns that are used."""
-        position = {name: k for k, name in enumerate(self.used)}
-        return {view: [position[name] for name in columns] for view, columns in self.views.items()}
+def chosen_views(words: Sequence[str], columns: list[str], target: str) -> dict[str, list[str]]:
+    """Return the columns of the views a user names."""
+    chosen = dict(_parse_view(word, columns, target) for word in words)
+    if len(chosen) < len(words):
+        raise DataError("Two views have the same name; names have to differ.")
+    return chosen
 
 
-def assign_columns(joined: JoinedTable, target: str, views: Sequence[str]) -> TableColumns:
-    """Decide what every column is; without ``views`` they are the files' groups, or all numbers."""
-    if views and len(joined.names) > 1:
-        raise DataError("Several files are views already; use --view with one file only.")
-    full = find_column(joined, target)
-    columns = [str(name) for name in joined.frame.columns if name != full]
-    if views:
-        chosen = dict(_parse_view(word, columns, full) for word in views)
-        if len(chosen) < len(views):
-            raise DataError("Two views have the same name; names have to differ.")
-    else:
-        grouped = joined.groups or {"all": columns}
-        chosen = {
-            name: [c for c in group if c != full and reason_to_leave_out(joined.frame[c]) is None]
-            for name, group in grouped.items()
-        }
-        chosen = {name: group for name, group in chosen.items() if group}
-    if not chosen:
-        hint = next((f" ({c!r}: {COMMAS})" for c in columns if has_decimal_commas(joined.frame[c])), "")
-        raise DataError(f"There is no column of numbers beside the target {target!r} to learn from{hint}.")
-    used = {name for group in chosen.values() for name in group}
-    left_out = {
-        name: reason_to_leave_out(joined.frame[name]) or "not named in a view"
-        for name in columns
-        if name not in used
-    }
-    return TableColumns(full, chosen, left_out)
+def looks_like_id(name: str) -> bool:
+    """Return whether the name of a column is that of an identifier: id, patient_id, index."""
+    own = name.strip().lower()
+    return own in ("id", "index", "unnamed: 0") or own.endswith(("_id", "-id", ".id", " id"))
 
 
-def numeric_table(frame: Any, columns: Sequence[str], where: str = "") -> Any:
-    """Return these columns as floats; every cell has to be a finite number. Errors say ``where`` it is not."""
-    missing = [name for name in columns if name not in frame.columns]
-    if missing:
-        shown = ", ".join(repr(name) for name in missing[:5]) + (", ..." if len(missing) > 5 else "")
-        raise DataError(
-            f"The data lack {len(missing)} of the {len(columns)} columns the model needs: {shown}."
-        )
+def repeated_id_note(name: str) -> str:
+    """Return what follows where rows share the values of a column that looks like an id."""
+    return f"Rows share values of {name!r}: folds that part them make scores too good."
+
+
+def look_at_cells(frame: Any, columns: Iterable[str], where: str = "") -> dict[str, str]:
+    """Return a note for every column of numbers that is taken for words because of a few of its cells.
+
+    Numbers that cannot be learnt from raise DataError, and so do those such as 1,5, which would be taken for words;
+    ``where`` says in which rows.
+    """
+    notes = {}
     for name in columns:
-        _require_numbers(frame[name], name, where)
-    return frame[list(columns)].astype(np.float64)
+        if is_number(frame[name]):
+            _require_size(frame[name].to_numpy(dtype=np.float64, na_value=np.nan), f"Column {name!r}{where}")
+            continue
+        if not pandas().api.types.is_string_dtype(frame[name].dtype):
+            continue
+        cells = frame[name].dropna().astype(str)
+        if cells.str.contains(",").any() and all(COMMA_NUMBER.fullmatch(cell) for cell in cells):
+            raise DataError(
+                f"Column {name!r} has decimal commas ({cells.iloc[0]!r}), which are not read; write 1.5 for 1,5."
+            )
+        words = cells[pandas().to_numeric(cells, errors="coerce").isna()]
+        if 0 < len(words) <= FEW_WORDS * len(cells):
+            notes[name] = (
+                f"Column {name!r} is taken for words because of {words.iloc[0]!r}: {len(cells) - len(words)} of "
+                f"{len(cells)} cells are numbers{where}; leave such cells empty if all should be."
+            )
+    return notes
+
+
+def ordered(cells: Any, levels: list[str], name: str) -> Any:
+    """Return a column as an ordered category; its levels are given from low to high."""
+    texts = cells.map(word, na_action="ignore")
+    strange = texts[texts.notna() & ~texts.isin([*levels, *EMPTY_WORDS])]
+    if len(strange):
+        raise DataError(
+            f"Column {name!r} holds {strange.iloc[0]!r}, which --order does not name; it names {', '.join(levels)}."
+        )
+    return pandas().Categorical(texts.where(texts.isin(levels)), categories=levels, ordered=True)
+
+
+def parse_orders(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the levels of ordered columns, from words such as size=small,medium,large."""
+    found = {}
+    for text in words:
+        name, _, rest = text.partition("=")
+        levels = [level.strip() for level in rest.split(",") if level.strip()]
+        if not name or len(levels) < 2 or len(set(levels)) < len(levels):
+            raise DataError(f"--order is NAME=LOW,...,HIGH, such as size=small,medium,large; got {text!r}.")
+        found[name] = levels
+    return found
+
+
+class TargetColumn:
+    """A target that comes in parts: numbers, or a code for each of its different texts."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._numbers: list[Any] = []
+        self._texts: list[Any] = []  # None where a part has too many different ones
+
+    def look(self, cells: Any) -> None:
+        """Take a part into account."""
+        texts = cells.astype("category").array
+        numbers = as_quantities(cells, texts)
+        self._numbers.append(numbers)
+        self._texts.append(texts if numbers is None or len(texts.categories) <= FEW else None)
+
+    def values(self) -> Any:
+        """Return the column as a whole."""
+        pd = pandas()
+        if all(part is not None for part in self._numbers):
+            return pd.concat(self._numbers, ignore_index=True)
+        if any(part is None for part in self._texts):
+            raise DataError(
+                f"The target {self._name!r} has numbers in some rows and text or codes such as 007 in others; "
+                "write all in one way."
+            )
+        return pd.Series(pd.api.types.union_categoricals(self._texts))
+
+
+def as_quantities(cells: Any, texts: Any) -> Any:
+    """Return a column as numbers, None where it holds words, or codes such as 007; ``texts`` are its categories."""
+    if is_number(cells):
+        return cells
+    pd = pandas()
+    known = pd.Series(texts.categories).astype(str)
+    numbers = pd.to_numeric(known, errors="coerce")
+    words = known[numbers.isna()]
+    if not words.isin(EMPTY_WORDS).all() or known.map(LEADING_ZERO.match).notna().any():
+        return None
+    if len(known) == len(words) > 0:
+        return None
+    return pd.Series(np.append(numbers.to_numpy(np.float64), np.nan)[texts.codes], index=cells.index)
 
 
 def read_target(values: Any, name: str, task: str) -> tuple[AnyArray, str]:
@@ -92,17 +147,22 @@ def read_target(values: Any, name: str, task: str) -> tuple[AnyArray, str]:
     if empty:
         raise DataError(f"The target {name!r} has {empty} empty cells; remove those rows or fill them.")
     numeric = is_number(values)
+    whole = numeric and bool((values == values.round()).all())
     if task == "auto":
-        integers = numeric and bool((values == values.round()).all())
-        task = "regression" if numeric and not (integers and values.nunique() <= 20) else "classification"
+        task = "regression" if numeric and not (whole and values.nunique() <= 20) else "classification"
     if task == "regression":
         if not numeric:
             raise DataError(
                 f"The target {name!r} is text; regression needs numbers (--task classification?)."
             )
-        _require_numbers(values, name)
-        return values.to_numpy(dtype=np.float64), task
-    y = values.to_numpy() if numeric else values.astype(str).to_numpy(dtype=object).astype(str)
+        y = values.to_numpy(dtype=np.float64)
+        _require_size(y, f"The target {name!r}")
+        return y, task
+    if numeric:
+        y = values.to_numpy()
+        y = y.astype(np.int64) if whole and y.dtype.kind == "f" and np.abs(y).max() < 2**53 else y
+    else:
+        y = values.astype(str).to_numpy(dtype=object).astype(str)
     kinds, counts = np.unique(y, return_counts=True)
     if kinds.size < 2:
         raise DataError(f"The target {name!r} is always {kinds[0]}; learning needs at least two classes.")
@@ -124,39 +184,14 @@ def is_number(values: Any) -> bool:
     return bool(types.is_numeric_dtype(values.dtype) and not types.is_complex_dtype(values.dtype))
 
 
-def has_decimal_commas(values: Any) -> bool:
-    """Return whether a column of text is made of numbers such as 1,5."""
-    if is_number(values):
-        return False
-    cells = values.dropna().astype(str)
-    return bool(cells.str.contains(",").any()) and all(COMMA_NUMBER.fullmatch(cell) for cell in cells)
-
-
-def reason_to_leave_out(values: Any) -> str | None:
-    """Return why a column that is in no named view is not learnt from, or None."""
-    if not is_number(values):
-        return COMMAS if has_decimal_commas(values) else "not a number"
-    return ID if looks_like_id(str(values.name)) else None
-
-
-def looks_like_id(name: str) -> bool:
-    """Return whether the name of a column is that of an identifier: id, patient_id, index."""
-    word = name.rpartition(":")[2].strip().lower()
-    return word in ("id", "index", "unnamed: 0") or word.endswith(("_id", "-id", ".id", " id"))
-
-
-def shared_id_notes(frame: Any, columns: TableColumns) -> list[str]:
-    """Return a sentence for every column left out as an id whose values several rows share."""
-    return [
-        shared_id_note(name)
-        for name, reason in columns.left_out.items()
-        if reason == ID and not frame[name].is_unique
-    ]
-
-
-def shared_id_note(name: str) -> str:
-    """Return what follows where rows share the values of a column that looks like an id."""
-    return f"Rows share values of {name!r}: folds that part them make scores too good."
+def _require_size(values: AnyArray, what: str) -> None:
+    """Raise DataError where numbers are infinite, or so large that sums of squares overflow."""
+    if np.isinf(values).any():
+        raise DataError(f"{what} has infinite values; replace them, or leave those cells empty.")
+    if (top := np.abs(values[~np.isnan(values)]).max(initial=0.0)) > 1e150:
+        raise DataError(
+            f"{what} has values as large as {top:.1e}, whose squares overflow; write it in larger units."
+        )
 
 
 def _parse_view(word: str, columns: list[str], target: str) -> tuple[str, list[str]]:
@@ -185,23 +220,3 @@ def _matching_columns(part: str, columns: list[str], target: str, view: str) -> 
         near = near_matches(part, tuple(columns))
         raise DataError(f"View {view!r} asks for {part!r}, but there is no such column; did you mean {near}?")
     return found
-
-
-def _require_numbers(values: Any, name: str, where: str = "") -> None:
-    column = f"Column {name!r}{where}"
-    if not is_number(values):
-        not_numbers = values[pandas().to_numeric(values, errors="coerce").isna() & values.notna()]
-        example = not_numbers.iloc[0] if len(not_numbers) else values.iloc[0]
-        remedy = COMMAS if has_decimal_commas(values) else "encode it or leave it out"
-        raise DataError(f"{column} is not made of numbers (such as {example!r}); {remedy}.")
-    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    empty = int(np.isnan(numbers).sum())
-    if empty:
-        which = "all cells" if empty == len(numbers) else f"{empty} of {len(numbers)} cells"
-        raise DataError(f"{column} has {which} empty; fill them or leave the column out.")
-    if not np.isfinite(numbers).all():
-        raise DataError(f"{column} has infinite values; replace them or leave the column out.")
-    if (top := np.abs(numbers).max()) > 1e150:  # sums of squares over the rows must not overflow
-        raise DataError(
-            f"{column} has values as large as {top:.1e}, whose squares overflow; write it in larger units."
-        )

@@ -6,27 +6,29 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
-from kernelweave.cli.columns import numeric_table
-from kernelweave.cli.files import Watch, can_be_read_in_batches, named_path, pandas
-from kernelweave.cli.in_batches import read_in_batches
-from kernelweave.cli.join_tables import JoinedTable, read_tables
+from kernelweave.cli.files import TableFile, Watch, can_be_read_in_parts, named_path, pandas, watched_parts
 from kernelweave.cli.methods import can_use_landmarks, make_model
-from kernelweave.cli.prepare import Prepared, Request, prepare, too_many
+from kernelweave.cli.prepare import DifferentValues, Prepared, Request, prepare, too_many
 from kernelweave.cli.progress import Tick, reading_bar, remembered_interrupt
+from kernelweave.cli.tables import Tables, joined, read_tables
 from kernelweave.errors import DataError
 from kernelweave.io import about, load, require_writable, save, whole_file
 from kernelweave.report import write_report
+from kernelweave.report.columns import columns_of, lacking_rows, rows_without_a_view
 from kernelweave.report.findings import unique_messages
 from kernelweave.report.writer import require_installed
+from kernelweave.views.views import Views
 
 COMMAND = "kernelweave fit"
+MOST_NAMED = 50  # columns of a view, in the report
 
 
 @dataclass(frozen=True)
@@ -62,25 +64,29 @@ def fit(request: Request, out: Path, report: Path | None = None) -> tuple[dict[s
         try:
             prepared.fit(model)
         except MemoryError as error:
-            if request.landmarks is not None or not can_use_landmarks(model[-1]):
+            if request.landmarks is not None or not can_use_landmarks(model):
                 raise
             reason = str(error).partition(": raise")[0] or "they do not fit into memory"
             raise DataError(too_many(str(summary["rows"]), reason)) from None
     if pressed.is_set() and out.exists():  # the finished model that is there is not replaced by a stopped one
         raise KeyboardInterrupt
     summary["notes"] += unique_messages(caught)
-    last = model[-1]
-    if "verbose" in last.get_params():
-        last.set_params(verbose=0)  # the bar was for this fit, not for whoever fits the model again
-    summary |= {"model": type(last).__name__, "method": request.method, "weights": weights_of(last)}
-    if hasattr(last, "certificate_"):
-        summary["relative_gap"] = float(last.certificate_.relative_gap)
-    summary |= _storage_of(last)
+    if "verbose" in model.get_params():
+        model.set_params(verbose=0)  # the bar was for this fit, not for whoever fits the model again
+    summary |= {"model": type(model).__name__, "method": request.method, "weights": weights_of(model)}
+    if hasattr(model, "certificate_"):
+        summary["relative_gap"] = float(model.certificate_.relative_gap)
+    summary |= _storage_of(model)
     summary["score"] = prepared.score(model)
     summary["stopped"] = pressed.is_set()
     _save(model, out, {"command": COMMAND, **summary})
     fitted = Fitted(model, prepared.X, prepared.y, prepared.ids) if isinstance(prepared, Prepared) else None
-    return {"written": str(out), **summary}, fitted
+    return {"written": str(out), "columns": _as_rows(model), **summary}, fitted
+
+
+def _as_rows(model: Any) -> list[dict[str, Any]]:
+    """Return what was done with every column, as JSON has it."""
+    return [asdict(one) for one in columns_of(model)]
 
 
 def _save(model: Any, out: Path, notes: dict[str, Any]) -> None:
@@ -118,7 +124,9 @@ def report(fitted: Fitted, summary: dict[str, Any], out: Path, begin: Callable[[
             "Target": summary["target"],
             "Method": summary["method"],
         }
-        data |= {f"View {name}": ", ".join(columns) for name, columns in summary["views"].items()}
+        for name, columns in summary["views"].items():
+            more = f", … ({len(columns)})" if len(columns) > MOST_NAMED else ""
+            data[f"View {name}"] = ", ".join(columns[:MOST_NAMED]) + more
         write_report(
             fitted.model,
             fitted.X,
@@ -139,57 +147,129 @@ def predict(
     notes = about(model_file)["notes"]
     if not has_columns(notes):
         raise DataError(
-            f"{model_file} was not written by {COMMAND!r}, so it does not say which columns it needs; "
+            f"{model_file} was not written by {COMMAND!r} of this version, so it does not say which columns it needs; "
             "use kernelweave.load in Python."
         )
     if out is not None:
         check_output(out, [*data, str(model_file)], is_predictions, "file of predictions")
-    if len(data) != len(notes["files"]):
-        raise DataError(
-            f"The model was fitted on {len(notes['files'])} files ({', '.join(notes['files'])}); "
-            f"got {len(data)}."
-        )
-    columns = list(dict.fromkeys(name for group in notes["views"].values() for name in group))
-    model, n_rows, said, content = load(model_file), 0, dict[str, None](), StringIO()
-    first: JoinedTable | None = None
+    model, content, is_first = load(model_file), StringIO(), True
+    summary: dict[str, Any] = {"rows": 0, "unused": [], "notes": []}
     with _csv(out, content) as write, reading_bar(verbose and out is not None, "predicting") as watch:
-        for joined, X in _samples(data, notes, columns, watch):
-            frame = prediction_table(model, X)
-            said |= dict.fromkeys(joined.notes)
-            if joined.ids is not None:
+        for X, ids, where in _samples(data, notes, _words_of(model), watch, summary):
+            try:
+                nothing = rows_without_a_view(model.bank, X)
+                kept = (
+                    np.setdiff1d(np.arange(len(X)), nothing) if nothing.size < len(X) else np.arange(len(X))
+                )
+                frame = prediction_table(model, X if kept.size == len(X) else _safe_indexing(X, kept))
+            except (ValueError, TypeError) as error:
+                raise DataError(f"{where}{error}") from None
+            if kept.size < len(X):
+                frame = frame.set_axis(kept, axis=0).reindex(range(len(X)))
+                summary["notes"].append(
+                    f"{where}{nothing.size} rows have no value in any view, and no prediction"
+                )
+            if ids is not None:
                 name = "id" if notes["id"] in frame.columns else notes["id"]
-                frame.insert(0, name, joined.ids)
-                if name != notes["id"]:
-                    said[f"the id column {notes['id']!r} is written as 'id' beside the predictions"] = None
-            write(frame.to_csv(index=False, header=first is None))
-            first = first or joined
-            n_rows += len(X)
-    assert first is not None  # a file without rows is refused
-    summary = {
-        "rows": n_rows,
-        "written": None if out is None else str(out),
-        "unused": [str(name) for name in first.frame.columns if name not in columns],
-        "notes": list(said),
-    }
-    return content.getvalue(), summary
+                frame.insert(0, name, ids)
+                if is_first and name != notes["id"]:
+                    said = f"the id column {notes['id']!r} is written as 'id' beside the predictions"
+                    summary["notes"].append(said)
+            write(frame.to_csv(index=False, header=is_first))
+            is_first = False
+            summary["rows"] += len(frame)
+    return content.getvalue(), summary | {"written": None if out is None else str(out)}
+
+
+def _words_of(model: Any) -> list[str]:
+    """Return the columns that held text: they are read as text again, whatever the new cells look like."""
+    return [str(one.column) for one in columns_of(model) if one.type in ("category", "ordered", "text")]
 
 
 def _samples(
-    data: Sequence[str], notes: Mapping[str, Any], columns: list[str], watch: Watch
-) -> Iterator[tuple[JoinedTable, Any]]:
-    """Yield the rows to predict: those of one file as they are read, those of several at once."""
-    if len(data) == 1 and can_be_read_in_batches(data[0]):
-        for batch in read_in_batches(data[0], notes["id"], id_optional=True, watch=watch):
-            yield batch.table, batch.numbers(columns)
+    data: Sequence[str], notes: Mapping[str, Any], words: list[str], watch: Watch, summary: dict[str, Any]
+) -> Iterator[tuple[Any, Any, str]]:
+    """Yield the rows to predict, their ids and where they are: those of one file as they are read."""
+    key, said = notes["id"], summary["notes"]
+    if len(notes["files"]) > 1:
+        tables = read_tables(data, key, as_text=words, watch=watch)
+        X, ids = _joined_samples(tables, notes, summary)
+        yield X, ids, ""
         return
-    joined = read_tables(data, notes["id"], id_optional=True, watch=watch)
-    missing = [name for name in notes["files"] if name not in joined.names]
-    if len(joined.names) > 1 and missing:
+    if len(data) > 1:
+        raise DataError(f"The model was fitted on 1 file ({notes['files'][0]}); got {len(data)}.")
+    columns = list(dict.fromkeys(name for group in notes["views"].values() for name in group))
+    kept, seen, n_rows = [] if key is None else [key], DifferentValues(), 0
+    for file in _parts(data[0], kept, words, watch):
+        if not n_rows:
+            summary["unused"] = [str(name) for name in file.frame.columns if name not in (*columns, key)]
+            if key is not None and key not in file.frame.columns:
+                said.append(f"there is no id column {key!r}: rows are numbered")
+                key = None
+        _require_columns(file, columns)
+        seen.look(ids := Tables([file], key).ids(file))
+        last = n_rows + len(file.frame)
+        yield file.frame[columns], ids, f"Rows {n_rows + 1} to {last} of {file.path}: "
+        n_rows = last
+    seen.require_different(named_path(data[0])[1])
+
+
+def _parts(word: str, kept: list[str], words: list[str], watch: Watch) -> Iterator[TableFile]:
+    """Yield the rows of a file as tables, in parts where it can be read so."""
+    if not can_be_read_in_parts(word):
+        yield from read_tables([word], None).files
+        return
+    name, path = named_path(word)
+    for frame, _ in watched_parts(path, kept, words, watch):
+        yield TableFile(name, path, frame)
+
+
+def _joined_samples(tables: Tables, notes: Mapping[str, Any], summary: dict[str, Any]) -> tuple[Any, Any]:
+    """Return several files joined, and the ids; a view whose file is not given is one that everybody lacks."""
+    unknown = [name for name in tables.names if name not in notes["files"]]
+    if unknown:
+        missing = [name for name in notes["files"] if name not in tables.names]
         raise DataError(
-            f"The model needs a file called {missing[0]!r}; name yours as {missing[0]}=FILE "
-            f"(got {', '.join(joined.names)})."
+            f"The model knows no file {unknown[0]!r} and needs a file called {missing[0]!r}; name yours as "
+            f"{missing[0]}=FILE (got {', '.join(tables.names)})."
+            if missing
+            else f"The model knows no file {unknown[0]!r}, only {', '.join(notes['files'])}."
         )
-    yield joined, numeric_table(joined.frame, columns)
+    files = {file.name: file for file in tables.files}
+    given = {}
+    for view, columns in notes["views"].items():
+        if (file := files.get(view) or files.get(view.rpartition(".")[0])) is not None:
+            _require_columns(file, columns)
+            given[view] = (file, columns)
+    if not given:
+        raise DataError(f"None of {', '.join(tables.names)} has columns that the model learnt from.")
+    views = joined(tables, given, strangers=True)
+    X = Views(
+        {
+            view: views[view] if view in given else pandas().DataFrame(np.nan, range(len(views)), columns)
+            for view, columns in notes["views"].items()
+        }
+    )
+    lacking = {view: rows.size for view, rows in lacking_rows(None, X).items()}
+    summary["notes"] += [f"{count} of {len(X)} rows lack {view}" for view, count in lacking.items()]
+    used = {(file.name, name) for file, columns in given.values() for name in (*columns, tables.id_column)}
+    summary["unused"] = [
+        f"{file.name}:{name}"
+        for file in tables.files
+        for name in file.frame.columns
+        if (file.name, str(name)) not in used
+    ]
+    return X, views.ids
+
+
+def _require_columns(file: TableFile, columns: Sequence[str]) -> None:
+    """Raise DataError where a file lacks columns that the model needs."""
+    missing = [name for name in columns if name not in file.frame.columns]
+    if missing:
+        shown = ", ".join(repr(name) for name in missing[:5]) + (", ..." if len(missing) > 5 else "")
+        raise DataError(
+            f"The data lack {len(missing)} of the {len(columns)} columns the model needs: {shown} (in {file.path})."
+        )
 
 
 @contextmanager
@@ -232,6 +312,7 @@ def inspect(model_file: Path) -> dict[str, Any]:
             "relative_gap": float(certificate.relative_gap),
         }
     label |= _storage_of(last)
+    label["columns"] = _as_rows(last)
     if hasattr(last, "support_"):
         label["support"] = len(last.support_)
     return label
@@ -246,7 +327,7 @@ def _storage_of(model: Any) -> dict[str, str]:
 
 def has_columns(notes: Mapping[str, Any]) -> bool:
     """Return whether the notes of a model file are those of `fit`, which describe its table."""
-    names = ("rows", "files", "target", "id", "task", "views", "left_out")
+    names = ("rows", "files", "target", "id", "task", "views", "left_out", "lacking")
     return notes.get("command") == COMMAND and all(name in notes for name in names)
 
 

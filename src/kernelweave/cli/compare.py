@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
+from sklearn.utils import _safe_indexing
 
+from kernelweave.bank.missing_views import fit_with_missing_views
 from kernelweave.bank.subset import ConcatenatedBank
 from kernelweave.cli.methods import WITHOUT_COST, make_model, method_names
 from kernelweave.cli.prepare import Prepared, Request, prepare_held
@@ -25,7 +27,7 @@ from kernelweave.report.baselines import AVERAGE, CONCATENATED, DUMMIES, SINGLE,
 from kernelweave.report.findings import unique_messages
 
 BASELINES = (AVERAGE, SINGLE, CONCATENATED)
-DEFAULT_METHODS = ("simple_mkl", "sm1_mkl", "l2_mkl")
+DEFAULT_METHODS = ("default", "simple_mkl", "sm1_mkl", "l2_mkl")
 INNER_FOLDS = 3  # of the search for the best single kernel
 
 
@@ -79,13 +81,13 @@ def candidates(request: Request, prepared: Prepared, methods: Sequence[str]) -> 
     bank, task = prepared.bank, prepared.summary["task"]
     chosen = method_names(task) if list(methods) == ["all"] else tuple(dict.fromkeys(methods))
     average = make_model("average_kernel", bank, task, request.cost)
-    count = len(bank.fit(prepared.X.iloc[:2]))
+    names = fit_with_missing_views(bank, prepared.X).names
     joined = ConcatenatedBank(bank, Gaussian())
     constant, dummy = DUMMIES[task]
     models = {
         constant: dummy,
         AVERAGE: average,
-        SINGLE: grid_search(average, single_kernels(bank, range(count), count), INNER_FOLDS),
+        SINGLE: grid_search(average, single_kernels(bank, range(len(names)), names), INNER_FOLDS),
         CONCATENATED: make_model("average_kernel", joined, task, request.cost),
     }
     for name in chosen:
@@ -110,7 +112,7 @@ def compare(
         prepared = prepare_held(request, watch)
     X, y, summary = prepared.X, prepared.y, prepared.summary
     models = candidates(request, prepared, methods or DEFAULT_METHODS)
-    result = ComparisonResult(_splits(X, y, summary["task"], folds, repeats), folds)
+    result = ComparisonResult(_splits(y, summary["task"], folds, repeats), folds)
     tick = begin(len(models) * len(result.splits))
     finished = 0
     with warnings.catch_warnings(record=True) as caught, remembered_interrupt() as pressed:
@@ -131,19 +133,19 @@ def _score(
     found = []
     for train, test in splits:
         tick()
-        fitted = clone(model).fit(X.iloc[train], y[train])
+        fitted = clone(model).fit(_safe_indexing(X, train), y[train])
         if pressed.is_set():  # this fit was cut short
             raise KeyboardInterrupt
-        found.append(float(fitted.score(X.iloc[test], y[test])))
+        found.append(float(fitted.score(_safe_indexing(X, test), y[test])))
     return found
 
 
-def _splits(X: Any, y: Any, task: str, folds: int, repeats: int) -> list[tuple[Any, Any]]:
+def _splits(y: Any, task: str, folds: int, repeats: int) -> list[tuple[Any, Any]]:
     options: dict[str, Any] = {"n_splits": folds, "n_repeats": repeats, "random_state": 0}
     if task == "regression":
         if len(y) < 2 * folds:
             raise DataError(f"{len(y)} rows are too few for {folds} folds; each needs two or more.")
-        return list(RepeatedKFold(**options).split(X))
+        return list(RepeatedKFold(**options).split(np.zeros(len(y))))
     labels, counts = np.unique(y, return_counts=True)
     least = max(folds, -(-INNER_FOLDS * folds // (folds - 1)))  # so that each inner fold has one
     if counts.min() < least:
@@ -151,4 +153,4 @@ def _splits(X: Any, y: Any, task: str, folds: int, repeats: int) -> list[tuple[A
             f"The class {labels[counts.argmin()]} has {counts.min()} rows; {folds} folds with {INNER_FOLDS} "
             f"inside need {least}."
         )
-    return list(RepeatedStratifiedKFold(**options).split(X, y))
+    return list(RepeatedStratifiedKFold(**options).split(np.zeros(len(y)), y))

@@ -1,17 +1,16 @@
-"""Makes models by the names of the presets, over kernels on the views of a table."""
+"""Makes models by the names of the presets, over kernels of columns that are encoded by their types."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
-
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from kernelweave import presets
 from kernelweave.bank import KernelBank
 from kernelweave.bank.features import Landmarks
 from kernelweave.errors import DataError
+from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.regressor import MKLRegressor
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex, Uniform
 from kernelweave.kernels import Gaussian, Linear
@@ -25,24 +24,29 @@ WITH_COST = (
     "lp_beta",
 )
 WITHOUT_COST = ("mk_fda", "easy_mkl")
+# The estimators as they are.
+DEFAULT = "default"
 REGRESSION: dict[str, Callable[[], Any]] = {
+    DEFAULT: lambda: None,
     "simple_mkl": Simplex,
     "sm1_mkl": lambda: BoxSimplex(nu=0.5),
     "l2_mkl": lambda: LpBall(2.0),
     "average_kernel": Uniform,
 }
-BANKS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+# Kernels of every view, by the columns it has; None are the views of the samples.
+BANKS: dict[str, Callable[[Mapping[str, Any] | None], Any]] = {
+    "by_type": lambda views: KernelBank.by_type(views=views),
     "gaussians": lambda views: KernelBank.per_view(
-        [Gaussian(scale=s) for s in (0.25, 1.0, 4.0)], views=views
+        [Gaussian(scale=s) for s in (0.25, 1.0, 4.0)], views=views, transform="by_type"
     ),
-    "linear": lambda views: KernelBank.per_view([Linear()], views=views),
-    "distances": lambda views: KernelBank.distances(views=views),
+    "linear": lambda views: KernelBank.per_view([Linear()], views=views, transform="by_type"),
+    "distances": lambda views: KernelBank.distances(views=views, transform="by_type"),
 }
 
 
 def method_names(task: str) -> tuple[str, ...]:
     """Return the names of the methods for a task."""
-    return tuple(REGRESSION) if task == "regression" else ("sm1_mkl", *WITH_COST, *WITHOUT_COST)
+    return tuple(REGRESSION) if task == "regression" else (DEFAULT, "sm1_mkl", *WITH_COST, *WITHOUT_COST)
 
 
 def make_model(
@@ -54,7 +58,7 @@ def make_model(
     probability: bool = False,
     landmarks: int | None = None,
 ) -> Any:
-    """Return an unfitted model: standardised columns, then the method over the bank.
+    """Return an unfitted model: the method over the bank.
 
     C is the cost of an error; None is the default of the method. With ``landmarks``
     kernels are approximated by their values at so many rows; any number of rows can then be learnt from.
@@ -67,8 +71,12 @@ def make_model(
     if C is not None and method in WITHOUT_COST and task == "classification":
         raise DataError(f"{method} has no cost C; leave --cost out.")
     if task == "regression":
-        learner = Square() if C is None else Square(C=C)
-        model: Any = MKLRegressor(bank, learner=learner, geometry=REGRESSION[method](), verbose=verbose)
+        model: Any = MKLRegressor(bank, geometry=REGRESSION[method](), verbose=verbose)
+        model.set_params(**({} if method == DEFAULT else {"learner": Square()}))
+        model.set_params(**({} if C is None else {"learner__C": C}))
+    elif method == DEFAULT:
+        model = MKLClassifier(bank, verbose=verbose)
+        model.set_params(**({} if C is None else {"learner__C": C}))
     else:
         preset = getattr(presets, method)
         cost = {} if C is None else {"C": C}
@@ -88,7 +96,7 @@ def make_model(
                 f"{method} needs exact kernels; leave --landmarks out, or use --method simple_mkl or l2_mkl."
             )
         model.set_params(features=Landmarks(landmarks), random_state=0)
-    return make_pipeline(StandardScaler(), model)
+    return model
 
 
 def can_use_landmarks(model: Any) -> bool:
@@ -97,8 +105,19 @@ def can_use_landmarks(model: Any) -> bool:
     return "features" in params and params.get("solver") is None
 
 
-def make_bank(kind: str, views: Mapping[str, Sequence[int]]) -> Any:
-    """Return the kernels of a kind on every view; views are positions of columns."""
+def make_bank(kind: str, views: Mapping[str, Sequence[str]] | None, task: str = "classification") -> Any:
+    """Return the kernels of a kind on every view; views are names of columns of one table, None those of `Views`.
+
+    The default is what the estimators take without a bank, but numbers are not left as they are.
+    """
+    groups = None if views is None else {name: list(columns) for name, columns in views.items()}
+    if kind == DEFAULT:
+        own = (MKLRegressor() if task == "regression" else MKLClassifier()).part("bank")
+        return (
+            KernelBank.by_type(views=groups)
+            if isinstance(own, KernelBank.default)
+            else replace(own, views=groups)
+        )
     if kind not in BANKS:
-        raise DataError(f"There is no bank {kind!r}; there are {', '.join(BANKS)}.")
-    return BANKS[kind]({name: list(columns) for name, columns in views.items()})
+        raise DataError(f"There is no bank {kind!r}; there are {DEFAULT}, {', '.join(BANKS)}.")
+    return BANKS[kind](groups)

@@ -7,7 +7,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from kernelweave.bank.column_table import ColumnUse
 from kernelweave.cli.commands import has_columns
+from kernelweave.report.columns import alike
+
+# Of more kernels than these, those without weight are counted only.
+MOST_KERNELS = 12
 
 
 def plain_console(*, stderr: bool = False) -> Console:
@@ -32,7 +37,7 @@ def print_fit(console: Console, summary: dict[str, Any], *, hint: bool = False) 
 
 
 def print_columns(console: Console, summary: dict[str, Any]) -> None:
-    """Print which columns were used as what."""
+    """Print what was done with the columns and the rows."""
     table = Table(title=f"{summary['rows']} rows of {', '.join(summary['files'])}")
     table.add_column("taken for")
     table.add_column("columns")
@@ -46,7 +51,39 @@ def print_columns(console: Console, summary: dict[str, Any]) -> None:
         reasons.setdefault(reason, []).append(name)
     for reason, names in reasons.items():
         table.add_row(f"left out: {reason}", _name_list(names))
+    for view, lacking in summary["lacking"].items():
+        table.add_row(
+            f"lack {view}", f"{lacking['rows']} rows: {_name_list(lacking['who'], lacking['rows'])}"
+        )
     console.print(table)
+    if summary.get("columns"):
+        console.print(encoding_table(summary["columns"]))
+
+
+def encoding_table(columns: list[dict[str, Any]]) -> Table:
+    """Return how columns were encoded and how often they were filled; those that are alike share a line."""
+    table = Table(title="How columns were encoded")
+    heads = {
+        "columns": "left",
+        "view": "left",
+        "type": "left",
+        "encoding": "left",
+        "empty cells": "right",
+        "note": "left",
+    }
+    for head, side in heads.items():
+        table.add_column(head, justify=side)  # type: ignore[arg-type]
+    for row in alike(ColumnUse(**one) for one in columns):
+        cells = [
+            _name_list(row["names"]),
+            row["view"],
+            row["type"],
+            row["encoding"],
+            row["filled"],
+            row["note"],
+        ]
+        table.add_row(*cells)
+    return table
 
 
 def print_comparison(console: Console, summary: dict[str, Any]) -> None:
@@ -71,7 +108,9 @@ def print_model(console: Console, label: dict[str, Any]) -> None:
     versions = ", ".join(f"{name} {number}" for name, number in label["versions"].items())
     console.print(f"{label['model']}, format {label['format']}, written with {versions}.")
     if has_columns(label["notes"]):
-        print_columns(console, label["notes"])
+        print_columns(console, label["notes"] | {"columns": label["columns"]})
+    elif label["columns"]:
+        console.print(encoding_table(label["columns"]))
     if label["weights"]:
         console.print(weight_table(label["weights"]))
     _print_approximation(console, label)
@@ -100,8 +139,14 @@ def weight_table(weights: dict[str, float]) -> Table:
     table.add_column("weight", justify="right")
     table.add_column("")
     top = max(weights.values(), default=0.0) or 1.0
+    without = [name for name, weight in weights.items() if f"{weight:.3f}" == "0.000"]
+    if len(weights) <= MOST_KERNELS:
+        without = []
     for name, weight in weights.items():
-        table.add_row(name, f"{weight:.3f}", "█" * round(24 * max(weight, 0.0) / top))
+        if name not in without:
+            table.add_row(name, f"{weight:.3f}", "█" * round(24 * max(weight, 0.0) / top))
+    if without:
+        table.add_row(f"{len(without)} others", "0.000", "")
     return table
 
 
@@ -117,7 +162,10 @@ def _classes(summary: dict[str, Any]) -> str:
     return ": " + ", ".join(f"{label} × {count}" for label, count in counts.items()) if counts else ""
 
 
-def _name_list(names: list[str]) -> str:
-    if len(names) <= 6:
+def _name_list(names: list[str], count: int | None = None) -> str:
+    """Return a few of the names; ``count`` says how many there are where these are some."""
+    count = len(names) if count is None else count
+    if count <= 6:
         return ", ".join(names)
-    return f"{', '.join(names[:5])}, ... {names[-1]} ({len(names)})"
+    last = f"{names[-1]} " if count == len(names) else ""
+    return f"{', '.join(names[:5])}, ... {last}({count})"

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._threads import threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.column_table import ColumnTable
-from kernelweave.bank.cross import combined, scores, weighted_contributions
+from kernelweave.bank.cross import scores, weighted_contributions
+from kernelweave.estimators.learnt_kernel import KernelFeatures, LearntKernel
 from kernelweave.estimators.validation import as_one_array, as_samples, check_input, is_precomputed
 from kernelweave.solvers import Certificate
 
@@ -31,7 +33,7 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
 
 
-class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+class KernelEstimator(LearntKernel, BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator over a bank of kernels."""
 
     bank: Any
@@ -79,18 +81,6 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._require_fit("bank_")
         return self.bank_.columns  # type: ignore[no-any-return]
 
-    def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
-        """Return the learnt kernel Σ eta_m k_m between the rows of X and of Z.
-
-        Z are the training samples by default. With one set of weights per class,
-        their mean over the classes is used.
-        """
-        self._require_fit()
-        eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
-        X = check_input(self, X, reset=False)
-        Z = None if Z is None else check_input(self, Z, reset=False)
-        return combined(self.bank_, X, eta, Z)
-
     def _kernel_parts(self, X: Any) -> AnyArray:
         """Return what every kernel adds to the decision values: (rows, problems, M), without intercept."""
         X = check_input(self, X, reset=False)
@@ -100,7 +90,7 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def _n_threads(self) -> int:
         """How many threads passes over new samples have."""
-        return int(effective_n_jobs(getattr(self, "n_jobs", None)))
+        return threads_for(getattr(self, "n_jobs", None))
 
     def _kernel_rest(self) -> AnyArray:
         """Return what no kernel adds to the decision values: (problems,)."""
@@ -115,10 +105,10 @@ class KernelEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return decision values, one column per problem, in the shape the user expects."""
         return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
-    def _set_certificates(self, certificates: list[Certificate]) -> None:
-        """Set what is known of the optimum, from one certificate per problem."""
-        self.certificates_ = certificates
-        self.certificate_ = Certificate.total(certificates)
+    def _set_certificates(self, certificates: list[Certificate], tol: float) -> None:
+        """Set what is known of the optimum, from one certificate per problem solved to a relative gap of ``tol``."""
+        self.certificates_ = [replace(one, tol=tol) for one in certificates]
+        self.certificate_ = replace(Certificate.total(certificates), tol=tol)
         self.duality_gap_ = self.certificate_.relative_gap
         self.objective_ = self.certificate_.upper
 
@@ -148,7 +138,7 @@ def wants_probability(estimator: Any) -> bool:
     return True
 
 
-class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+class KernelClassifier(ClassifierMixin, KernelFeatures, KernelEstimator):  # type: ignore[misc]
     """A classifier whose decision is Σ eta_m k_m(x, ·) on ``dual_coef_``, plus ``intercept_``."""
 
     probability: bool
@@ -158,8 +148,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         return self._values(X)
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each sample."""
-        return predicted_classes(self.decision_function(X), self.classes_)
+        """Return the class of each sample; of several labels, a matrix of indicators."""
+        values = self.decision_function(X)
+        if getattr(self, "multilabel_", False):  # files of earlier versions do not say
+            return (values > 0).astype(int)
+        return predicted_classes(values, self.classes_)
 
     @available_if(wants_probability)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
@@ -176,8 +169,11 @@ def predicted_classes(values: AnyArray, classes: AnyArray) -> AnyArray:
 
 
 def accuracy(predicted: AnyArray, y: AnyArray, weight: AnyArray | None = None) -> float:
-    """Return the share of right predictions, NaN where no sample has weight; labels are known to be valid."""
-    hits = predicted == y
+    """Return the share of right predictions, NaN where no sample has weight; labels are known to be valid.
+
+    Of several labels all have to be right.
+    """
+    hits = (predicted == y).reshape(len(y), -1).all(axis=1)
     if weight is None:
         return float(hits.mean())
     total = float(np.sum(weight))

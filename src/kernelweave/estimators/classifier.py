@@ -12,6 +12,13 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.base import KernelClassifier
 from kernelweave.estimators.calibration import calibrate
+from kernelweave.estimators.class_targets import (
+    class_indices,
+    class_pairs,
+    encode_indicators,
+    is_multilabel,
+    votes,
+)
 from kernelweave.estimators.feature_model import FeatureModel
 from kernelweave.estimators.sample_blocks import Survey, TargetCode
 from kernelweave.estimators.training import TrainingData
@@ -59,8 +66,9 @@ class MKLClassifier(KernelClassifier, FeatureModel):
         Most inner solves per problem; None leaves it to the solver.
     class_weight : dict, "balanced" or None, default=None
         Factor on C per class.
-    multiclass : {"shared", "per_class"}, default="shared"
-        Beyond two classes, one-vs-rest with one set of weights for all classes, or with weights per class.
+    multiclass : {"shared", "per_class", "one_vs_one"}, default="shared"
+        Beyond two classes, one-vs-rest with one set of weights for all classes, or with weights per class; or a vote of
+        all pairs of classes, with weights per pair. With several labels per sample, weights for all or per label.
     probability : bool, default=False
         Also fit scikit-learn's sigmoid calibration (5-fold), which `predict_proba` needs.
     dtype : {"auto", "float32", "float64"}, default="auto"
@@ -77,7 +85,7 @@ class MKLClassifier(KernelClassifier, FeatureModel):
 
     Attributes
     ----------
-    kernel_weights_ : array of shape (M,), or (classes, M) with weights per class
+    kernel_weights_ : array of shape (M,), or (classes, M) with weights per class, per pair or per label
     kernel_names_ : tuple of str
     dual_coef_, support_, intercept_ : coefficients α∘y of the support vectors, one row per binary problem. If
         kernels were stored in float32 they may exceed C a little: see `kernelweave.solvers.certify`
@@ -87,7 +95,11 @@ class MKLClassifier(KernelClassifier, FeatureModel):
     storage_ : Storage with ``how`` the kernels were held and the ``error`` they carried; certificates do not
     n_iter_ : inner solves on all samples (the most over the classes)
     history_ : list of records (certificate, seconds, active kernels), or one such list per class
-    classes_, n_features_in_, feature_names_in_ : as in scikit-learn
+    n_support_ : how many support vectors there are of every class, or for every label
+    coef_, feature_importances_, support_vectors_ : where the kernels allow them: slopes of linear kernels, shares of
+        columns with kernels of their own, rows of a table; else an AttributeError says why not
+    multilabel_ : whether y was a matrix of indicators, one column per label
+    classes_, n_features_in_, feature_names_in_ : as in scikit-learn; of several labels ``classes_`` are their numbers
 
     Notes
     -----
@@ -109,7 +121,9 @@ class MKLClassifier(KernelClassifier, FeatureModel):
 
     """
 
-    multiclass_choices: ClassVar[tuple[str, ...]] = ("per_class", "shared")
+    multiclass_choices: ClassVar[tuple[str, ...]] = ("per_class", "shared", "one_vs_one")
+    # Whether y may be a matrix of indicators, one column per label.
+    takes_indicators: ClassVar[bool] = True
     accepts_missing_views: ClassVar[bool] = True
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
         "bank": KernelBank.default,
@@ -181,15 +195,53 @@ class MKLClassifier(KernelClassifier, FeatureModel):
         check_choice("multiclass", self.multiclass, self.multiclass_choices)
 
     def _encode_targets(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, AnyArray]:
+        if self.takes_indicators and is_multilabel(y):
+            return encode_indicators(y, n_samples, sample_weight, self.class_weight)
         classes, index = encode_labels(y, n_samples)
         weight = sample_weights(sample_weight, self.class_weight, classes, index)
         return signs(index, classes.size), weight, classes
 
     def _problems(self, data: TrainingData) -> dict[str, AnyArray]:
-        if data.Y.shape[1] == 1 or self.multiclass != "per_class":
+        if data.Y.shape[1] == 1 or self.multiclass not in ("per_class", "one_vs_one"):
             return super()._problems(data)
+        if self.multiclass == "one_vs_one":
+            return {name: np.where(data.Y[:, b] > 0, 1.0, -1.0) for name, (_, b) in self._pairs(data).items()}
         assert data.classes is not None
         return {f"class {label}": data.Y[:, c] for c, label in enumerate(data.classes)}
+
+    def _pairs(self, data: TrainingData) -> dict[str, tuple[int, int]]:
+        """Return the pairs of classes that are told apart one by one, by name."""
+        classes = data.classes
+        assert classes is not None
+        if data.multilabel:
+            raise ValueError(
+                "multiclass='one_vs_one' is for one label per sample, but y has several columns of labels: use "
+                "'per_class' or 'shared'."
+            )
+        return {f"{classes[a]} against {classes[b]}": (a, b) for a, b in class_pairs(classes.size)}
+
+    def _weight_of(self, data: TrainingData, name: str) -> Vector:
+        if data.Y.shape[1] == 1 or self.multiclass != "one_vs_one":
+            return data.weight
+        inside = (data.Y[:, self._pairs(data)[name]] > 0).any(axis=1)
+        return np.where(inside, data.weight, 0.0)
+
+    def _count_support(self, data: TrainingData) -> AnyArray:
+        if data.multilabel:
+            return np.asarray(np.count_nonzero(self.dual_coef_, axis=1))
+        return np.asarray(np.bincount(class_indices(data.Y)[self.support_], minlength=self.classes_.size))
+
+    def _shaped(self, values: AnyArray) -> AnyArray:
+        if self.multiclass == "one_vs_one" and values.shape[1] > 1:
+            return votes(values, self.classes_.size)
+        return super()._shaped(values)
+
+    def _check_features(self) -> None:
+        super()._check_features()
+        if self.multiclass == "one_vs_one":
+            raise ValueError(
+                "multiclass='one_vs_one' needs kernels; on features= use 'per_class' or 'shared'."
+            )
 
     def _columns_of_problems(self, n_targets: int) -> dict[str, Indices | None]:
         if n_targets == 1 or self.multiclass != "per_class":
@@ -215,3 +267,8 @@ class MKLClassifier(KernelClassifier, FeatureModel):
                 "leave classes out after it."
             )
         return TargetCode(self.classes_, class_factors(self.class_weight, self.classes_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.takes_indicators and self.multiclass != "one_vs_one"
+        return tags

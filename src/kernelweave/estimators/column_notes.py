@@ -65,9 +65,10 @@ def odd_columns(X: Any, y: Any, used: ColumnTable) -> list[tuple[str | None, str
             continue
         table = as_table(data, "X")
         names: tuple[str | int, ...] = column_names(table) or tuple(range(table.shape[1]))
-        notes = [
-            (name, kind.note) for name, kind in zip(names, column_types(table), strict=True) if kind.note
-        ]
+        read = {row.column for row in used if row.view == view and row.encoding != "as it is"}
+        others = [j for j, name in enumerate(names) if name not in read]  # of the rest the types are known
+        types = column_types(take_columns(table, np.array(others))) if others else ()
+        notes = [(names[j], kind.note) for j, kind in zip(others, types, strict=True) if kind.note]
         if target.ndim == 1 and 2 < target.size == table.shape[0]:
             notes += [(names[j], EQUALS_TARGET) for j in _equal_columns(table, target, index)]
         found += [(view, name, note) for name, note in notes]

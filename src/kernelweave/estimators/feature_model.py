@@ -6,21 +6,21 @@ from threading import Event
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.bank.column_table import ColumnTable
 from kernelweave.bank.features import Features, FittedFeatures
 from kernelweave.bank.fitted import FittedBank
 from kernelweave.bank.missing_views import fit_with_missing_views, require_views
 from kernelweave.bank.protocol import FittedKernels, n_rows
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.estimators.base import reset
+from kernelweave.estimators.class_targets import is_multilabel
 from kernelweave.estimators.column_notes import note_columns
 from kernelweave.estimators.model import MKLModel
+from kernelweave.estimators.on_features import OnFeatures
 from kernelweave.estimators.progress import gap_bars, raising_when_stopped
 from kernelweave.estimators.sample_blocks import (
     BatchBlocks,
@@ -35,8 +35,8 @@ from kernelweave.estimators.validation import (
     as_bank,
     check_input,
     check_part,
+    checked_weights,
     is_precomputed,
-    plain_weights,
     require_same_rows,
 )
 from kernelweave.gram import Storage, StreamedGrams
@@ -53,8 +53,8 @@ from kernelweave.views.batches import Batches, batches
 
 # Widths of kernels are learnt, and landmarks drawn, from this many samples at most.
 N_SAMPLE = 20_000
-# Rows that are scored at a time.
-N_SCORED = 65_536
+# Rows of a Dask collection that are read at a time.
+ROWS_PER_BATCH = 65_536
 
 
 def _has_features(estimator: Any) -> bool:
@@ -64,7 +64,7 @@ def _has_features(estimator: Any) -> bool:
     return True
 
 
-class FeatureModel(MKLModel):
+class FeatureModel(OnFeatures, MKLModel):
     """An estimator that may learn on explicit features (``features``) in place of its kernels.
 
     Everything but the widths of kernels and the landmarks is then learnt from samples in blocks. The model keeps the
@@ -73,13 +73,13 @@ class FeatureModel(MKLModel):
 
     features: Any = None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         if isinstance(X, Batches) or hasattr(X, "to_delayed"):
             raise ValueError(
                 "Batches and Dask collections are learnt from through explicit features: set features=Landmarks(300), "
                 "or pass one table."
             )
-        return super()._fit(X, y, sample_weight)
+        return super()._fit(X, y, sample_weight, groups)
 
     def _fit_on_features(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn on features, from one table in memory or from batches."""
@@ -100,10 +100,12 @@ class FeatureModel(MKLModel):
         survey = Survey(N_SAMPLE, rng)  # as in batches, so that the same samples are drawn
         survey.look(np.arange(n)[:, None], np.arange(n), classes=False)
         _, rows = survey.sample()
-        n_threads, seed = effective_n_jobs(self.n_jobs), int(rng.integers(2**31))
+        n_threads, seed = threads_for(self.n_jobs), int(rng.integers(2**31))
         samples = TableBlocks(X, Y, weight, n_threads, seed)
         held = TableBlocks(_safe_indexing(X, rows), Y[rows], weight[rows], n_threads, seed)
         self._learn_features(samples, held, classes, int(rng.integers(2**31)))
+        if classes is not None:
+            self.multilabel_ = is_multilabel(y)
         note_columns(self, held.X, _safe_indexing(y, rows))
         return self
 
@@ -114,7 +116,7 @@ class FeatureModel(MKLModel):
         """Learn from samples that are read for every pass, or that lie on the workers of a cluster."""
         reset(self)
         client = current_client() if hasattr(X, "to_delayed") else None
-        batches_of = X if isinstance(X, Batches) else batches(X, y, size=N_SCORED)
+        batches_of = X if isinstance(X, Batches) else batches(X, y, size=ROWS_PER_BATCH)
         rng = self._generator()
         survey, bank = Survey(N_SAMPLE, rng), as_bank(self.part("bank"))
         for number, (rows, targets) in enumerate(batches_of):
@@ -129,7 +131,7 @@ class FeatureModel(MKLModel):
             raise ValueError("The batches hold no samples.")
         code = self._target_code(survey)
         held_X, held_y = survey.sample()
-        n_threads = effective_n_jobs(self.n_jobs)
+        n_threads = threads_for(self.n_jobs)
         held = TableBlocks(held_X, *code.encode(held_y, n_rows(held_X)), n_threads, int(rng.integers(2**31)))
         checker = column_checker(self)
         samples: SampleBlocks
@@ -218,7 +220,7 @@ class FeatureModel(MKLModel):
         if classes is not None:
             self.classes_ = classes
         self._set_points(features, kernels.names, [r.point for r in results])
-        self._set_certificates([r.certificate for r in results])
+        self._set_certificates([r.certificate for r in results], self.tol)
         self.n_iter_ = max(r.n_iter for r in results)
         histories = [list(r.history) for r in results]
         self.history_ = histories[0] if len(results) == 1 else histories
@@ -258,7 +260,7 @@ class FeatureModel(MKLModel):
         X = check_input(self, X, reset=first)
         code = self._stream_code(classes)
         Y, weight = code.encode(y, n_rows(X))
-        block = TableBlocks(X, Y, weight * plain_weights(sample_weight, Y))
+        block = TableBlocks(X, Y, weight * checked_weights(sample_weight, Y))
         with blas_threads(1):
             if first:
                 self._require_elementwise(block)
@@ -335,69 +337,11 @@ class FeatureModel(MKLModel):
             )
         return kernels
 
-    # -- new samples
-
-    def combined_kernel(self, X: Any, Z: Any = None) -> Matrix:
-        """Return the learnt kernel Σ eta_m k_m between the rows of X and of Z.
-
-        Z are the training samples by default; a model on features does not keep them. With one set of weights per
-        class, their mean over the classes is used.
-        """
-        self._require_fit()
-        if not self._is_on_features:
-            return super().combined_kernel(X, Z)
-        if Z is None:
-            raise ValueError(
-                "A model on features keeps its landmarks and not the training samples; pass the samples to compare "
-                "with as Z."
-            )
-        eta = np.atleast_2d(self.kernel_weights_).mean(axis=0)
-        used = np.flatnonzero(eta)
-        sides = []
-        for samples in (X, Z):
-            raw = self.features_.raw(check_input(self, samples, reset=False), used.tolist())
-            parts = [R if T is None else R @ T for R, T in zip(raw, self._transforms(used), strict=True)]
-            sides.append([np.sqrt(eta[m]) * part for m, part in zip(used, parts, strict=True)])
-        return np.asarray(np.hstack(sides[0]) @ np.hstack(sides[1]).T)
-
-    def _columns_used(self) -> ColumnTable:
-        if not self._is_on_features:
-            return super()._columns_used()
-        return ColumnTable(getattr(self, "used_columns_", ()))
-
-    @property
-    def _is_on_features(self) -> bool:
-        return hasattr(self, "features_")
-
-    def _transforms(self, which: Indices) -> list[Matrix | None]:
-        return [self.features_.transforms[m] for m in which]
-
-    def _kernel_parts(self, X: Any) -> AnyArray:
-        if not self._is_on_features:
-            return super()._kernel_parts(X)
-        return self._contributions(check_input(self, X, reset=False))
-
-    def _contributions(self, X: Any) -> AnyArray:
-        if all(coef is None for coef in self.feature_coef_):  # no kernel is used
-            return np.zeros((n_rows(X), self.intercept_.size, len(self.feature_coef_)))
-        return self.features_.contributions(X, self.feature_coef_, effective_n_jobs(self.n_jobs))
-
-    def _values(self, X: Any) -> AnyArray:
-        self._require_fit()
-        if not self._is_on_features:
-            return super()._values(X)
-        X = check_input(self, X, reset=False)
-        parts = []
-        for start in range(0, n_rows(X), N_SCORED):
-            rows = _safe_indexing(X, slice(start, start + N_SCORED))
-            parts.append(self._contributions(rows).sum(axis=2))
-        return self._shaped(np.concatenate(parts) + self.intercept_)
-
 
 def column_checker(estimator: Any) -> Any:
     """Return an estimator of the same bank that knows the columns, and nothing else."""
     checker = type(estimator)(bank=estimator.bank)
-    for name in ("n_features_in_", "feature_names_in_"):
+    for name in ("n_features_in_", "feature_names_in_", "column_labels_"):
         if hasattr(estimator, name):
             setattr(checker, name, getattr(estimator, name))
     return checker

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
@@ -23,7 +22,7 @@ from kernelweave.learners.ridge import RidgeSolution, product
 from kernelweave.solvers import Newton
 
 
-class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKLClassifier):  # type: ignore[misc]
+class FisherMKLClassifier(MKLClassifier):
     r"""The kernel Fisher discriminant with weights learnt in the lp ball, with a duality-gap certificate.
 
     .. math:: \min_{\beta \ge 0, \|\beta\|_p \le 1} \max_\alpha
@@ -88,6 +87,7 @@ class FisherMKLClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MKL
     """
 
     multiclass_choices: ClassVar[tuple[str, ...]] = ("per_class", "shared", "joint")
+    takes_indicators: ClassVar[bool] = False
     path_params: ClassVar[tuple[str, ...]] = ("p", "reg")
     accepts_missing_views: ClassVar[bool] = False  # its threshold and shrinkage look at all samples
     defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {}

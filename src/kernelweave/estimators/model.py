@@ -10,14 +10,16 @@ from threading import Event
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.missing_views import accepting_missing_views, fit_with_missing_views
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.estimators.base import KernelEstimator, reset
+from kernelweave.estimators.by_column import ColumnEffects
+from kernelweave.estimators.class_targets import is_multilabel
 from kernelweave.estimators.column_notes import note_columns
+from kernelweave.estimators.learnt_kernel import KernelFeatures
 from kernelweave.estimators.progress import gap_bars, interruptible, raising_when_stopped
 from kernelweave.estimators.training import (
     FitResult,
@@ -53,7 +55,7 @@ from kernelweave.solvers.warm_start import representative_rows
 SAMPLES_TO_CHOOSE_BY = 500
 
 
-class MKLModel(KernelEstimator):
+class MKLModel(ColumnEffects, KernelFeatures, KernelEstimator):
     """An estimator over a bank that learns the kernel weights and the learner together.
 
     Subclasses say what y means (`_encode_targets`), which problems follow from it (`_problems`), and how
@@ -69,10 +71,10 @@ class MKLModel(KernelEstimator):
     # Whether the weights solve one problem over weighted samples, so that a resample is the same with other weights.
     refits_on_resamples: ClassVar[bool] = True
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Check the data, store the kernels, solve every problem, set the learnt attributes."""
         reset(self)
-        data = self._validate(X, y, sample_weight)
+        data = replace(self._validate(X, y, sample_weight), groups=groups)
         self._check_parts(data)
         task = self._build_grams(data)
         results = self._solve(task)
@@ -98,12 +100,14 @@ class MKLModel(KernelEstimator):
         bank = as_bank(self.part("bank"))
         kernels = fit_with_missing_views(bank, X) if self.accepts_missing_views else bank.fit(X)
         Y, weight, classes = self._encode_targets(y, sample_weight, kernels.n_samples)
-        return TrainingData(kernels, Y, weight, classes)
+        several = classes is not None and is_multilabel(y)
+        return TrainingData(kernels, Y, weight, classes, multilabel=several)
 
     def _check_parts(self, data: TrainingData) -> None:
         """Check learner and geometry against the targets and the number of kernels."""
-        for column in data.Y.T:
-            self._learner.check(column, data.weight)
+        for name, y in self._problems(data).items():
+            for column in y.reshape(len(y), -1).T:
+                self._learner.check(column, self._weight_of(data, name))
         self._geometry.check(len(data.kernels))
 
     def _build_grams(self, data: TrainingData, candidates: Sequence[MKLModel] = ()) -> FitTask:
@@ -126,7 +130,7 @@ class MKLModel(KernelEstimator):
                 partial(self._solve_target, task, name, start, bar(name, self.tol))
                 for name, start in zip(task.targets, each, strict=True)
             ]
-            return interruptible(jobs, effective_n_jobs(self.n_jobs), stop)
+            return interruptible(jobs, threads_for(self.n_jobs), stop)
 
     def _solve_target(
         self, task: FitTask, name: str, start: WarmStart | None, progress: Progress | None, stop: Event
@@ -135,7 +139,7 @@ class MKLModel(KernelEstimator):
         y, geometry = task.targets[name], self._geometry_of(task, name)
         learner = self._learner_of(task, y)
         learner = self._joint_learner(learner) if y.ndim == 2 else learner
-        problem = Problem(task.grams, y, learner, geometry, task.data.weight)
+        problem = Problem(task.grams, y, learner, geometry, self._weight_of(task.data, name))
         try:
             result, grams, details = self._solve_problem(task, problem, start, progress, stop)
         except IndefiniteKernelError as error:
@@ -172,7 +176,7 @@ class MKLModel(KernelEstimator):
         coef = np.column_stack([r.inner.coef for r in solved])
         unit = self._decision_unit(task, results)
         if task.data.classes is not None:
-            self.classes_ = task.data.classes
+            self.classes_, self.multilabel_ = task.data.classes, task.data.multilabel
         kernels = task.kernels.for_prediction()
         self.bank_ = accepting_missing_views(kernels) if self.accepts_missing_views else kernels
         self.kernel_names_ = task.kernels.names
@@ -181,7 +185,8 @@ class MKLModel(KernelEstimator):
         self.support_ = np.flatnonzero(coef.any(axis=1))
         self.dual_coef_ = (coef[self.support_] / unit).T
         self.intercept_ = np.concatenate([r.intercept for r in results]) / unit
-        self._set_certificates([r.certificate for r in solved])
+        self.n_support_ = self._count_support(task.data)
+        self._set_certificates([r.certificate for r in solved], self._solver(len(task.kernels)).gap_tol)
         self.n_iter_ = max(r.n_iter for r in solved)
         histories = [list(r.history) for r in solved]
         self.history_ = histories[0] if len(solved) == 1 else histories
@@ -219,6 +224,14 @@ class MKLModel(KernelEstimator):
         """Return one target per problem, by its name; several columns in one target share their weights."""
         return {"weights": data.Y if data.Y.shape[1] > 1 else data.Y[:, 0]}  # the title of its progress bar
 
+    def _weight_of(self, data: TrainingData, name: str) -> Vector:  # noqa: ARG002 - some differ by problem
+        """Return the weights of the samples in one problem; zero for those that have no part in it."""
+        return data.weight
+
+    def _count_support(self, data: TrainingData) -> AnyArray:  # noqa: ARG002 - classifiers count by class
+        """Return the number of support vectors, as an array of one."""
+        return np.array([self.support_.size])
+
     @property
     def _learner(self) -> Any:
         return self.part("learner")
@@ -233,7 +246,7 @@ class MKLModel(KernelEstimator):
 
     def _storage_policy(self, data: TrainingData, n_targets: int, n_candidates: int) -> StoragePolicy:
         """Return what decides how the kernels are held for this many targets and candidate models."""
-        n_jobs, joined = effective_n_jobs(self.n_jobs), n_targets == 1
+        n_jobs, joined = threads_for(self.n_jobs), n_targets == 1
         solver = SolverSize(
             matrices=self._learner.held_matrices,
             columns=data.Y.shape[1] if joined else 1,
@@ -272,6 +285,6 @@ class MKLModel(KernelEstimator):
 
     def _copy_metadata(self, other: MKLModel) -> None:
         """Take over what another model learnt of the columns."""
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "column_labels_"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))

@@ -14,7 +14,7 @@ from kernelweave.bank.prepared import PreparedBank
 from kernelweave.bank.rule_banks import distance_kernels
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.training import FitResult, FitTask
-from kernelweave.estimators.validation import plain_weights
+from kernelweave.estimators.validation import checked_weights
 from kernelweave.geometry import LpBall
 from kernelweave.kernels import UnitMean
 from kernelweave.learners import OneClass
@@ -47,7 +47,8 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
     Attributes
     ----------
     offset_ : float, such that ``decision_function`` = ``score_samples`` − ``offset_``
-    kernel_weights_, kernel_names_, dual_coef_, support_, intercept_, certificate_, duality_gap_, objective_,
+    kernel_weights_, kernel_names_, dual_coef_, support_, support_vectors_, n_support_, coef_,
+    feature_importances_, intercept_, certificate_, duality_gap_, objective_,
     storage_, n_iter_, history_, n_features_in_ : as for `MKLClassifier`
 
     Notes
@@ -133,4 +134,4 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
 
     def _encode_targets(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, None]:  # noqa: ARG002
         columns = np.ones((n_samples, 1))
-        return columns, plain_weights(sample_weight, columns), None
+        return columns, checked_weights(sample_weight, columns), None

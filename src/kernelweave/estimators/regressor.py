@@ -12,7 +12,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.estimators.feature_model import FeatureModel
 from kernelweave.estimators.training import TrainingData
-from kernelweave.estimators.validation import check_choice, plain_weights, real_targets
+from kernelweave.estimators.validation import check_choice, checked_weights, real_targets
 from kernelweave.geometry import Simplex
 from kernelweave.learners import Square
 from kernelweave.solvers import Newton
@@ -40,8 +40,10 @@ class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
     ----------
     kernel_weights_ : array of shape (M,), or (targets, M) with weights per target
     dual_coef_, support_, intercept_ : coefficients v of the samples in use, one row per target
-    kernel_names_, certificate_, certificates_, duality_gap_, objective_, storage_, n_iter_, history_,
-    n_features_in_, feature_names_in_ : as for `MKLClassifier`
+    coef_ : slopes in the columns, (columns,) or (targets, columns), where all kernels with weight are linear
+    feature_importances_, support_vectors_, n_support_, kernel_names_, certificate_, certificates_,
+    duality_gap_, objective_, storage_, n_iter_, history_, n_features_in_, feature_names_in_ : as for
+        `MKLClassifier`
 
     Notes
     -----
@@ -125,7 +127,7 @@ class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
 
     def _encode_targets(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, None]:
         Y = real_targets(y, n_samples)
-        return Y, plain_weights(sample_weight, Y), None
+        return Y, checked_weights(sample_weight, Y), None
 
     def _problems(self, data: TrainingData) -> dict[str, AnyArray]:
         if data.Y.shape[1] == 1 or self.multioutput == "shared":
@@ -136,6 +138,9 @@ class MKLRegressor(RegressorMixin, FeatureModel):  # type: ignore[misc]
         if n_targets == 1 or self.multioutput == "shared":
             return super()._columns_of_problems(n_targets)
         return {f"target {c}": np.array([c]) for c in range(n_targets)}
+
+    def _per_problem(self, found: Matrix) -> AnyArray:
+        return found[0] if len(found) == 1 else found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

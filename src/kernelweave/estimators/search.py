@@ -9,14 +9,13 @@ from numbers import Integral
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix
 from kernelweave.bank import KernelBank
 from kernelweave.bank.prepared import PreparedBank
@@ -31,6 +30,7 @@ from kernelweave.estimators.averaged_search import (
 )
 from kernelweave.estimators.base import fitted_attributes, reset, wants_probability
 from kernelweave.estimators.calibration import require_enough
+from kernelweave.estimators.class_targets import indicators, is_multilabel
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.frame import tidy
 from kernelweave.estimators.grid_search import (
@@ -179,7 +179,7 @@ class SearchedModel(MKLModel):
         self, samples: SplittableSamples, folds: list[SearchFold], learner: ParameterAxis
     ) -> tuple[ParameterGrid, list[CandidateRow]]:
         """Run the folds, side by side if asked to: the threads and the memory are shared out among them."""
-        n_jobs = effective_n_jobs(self.n_jobs)
+        n_jobs = threads_for(self.n_jobs)
         together = min(n_jobs, len(folds))
         params = self._model_params() | {"n_jobs": n_jobs // together, "verbose": 0, "features": None}
         if "probability" in params:
@@ -398,18 +398,20 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         )
 
     def _split_targets(self, y: Any, columns: Matrix) -> AnyArray:  # noqa: ARG002 - labels, not signs
-        labels = np.asarray(y).ravel()
+        self.multilabel_ = is_multilabel(y)
+        labels = indicators(y) if self.multilabel_ else np.asarray(y).ravel()
         if self.probability:
             require_enough(labels)
         return labels
 
     @property
     def averages(self) -> bool:
-        """Whether candidates are averaged, as nothing else to search is named."""
+        """Whether candidates are averaged, as nothing else to search is named and there is one label per sample."""
         named = (self.learner, self.geometry, self.scoring, self.learner_param, self.geometry_param)
         values = (self.learner_values, self.geometry_values)
         unnamed = isinstance(bank := self.part("bank"), PreparedBank) and bank.is_default
-        return unnamed and all(one is None for one in (*named, *values))
+        one_label = self.multiclass != "one_vs_one" and not getattr(self, "multilabel_", False)
+        return unnamed and one_label and all(one is None for one in (*named, *values))
 
     def _splitter(self, samples: SplittableSamples) -> Any:
         if self.cv is not None or not self.averages:
@@ -448,7 +450,7 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         folds: list[SearchFold],
     ) -> Average:
         """Return what the folds say of the candidates and of C."""
-        together = min(effective_n_jobs(self.n_jobs), len(folds))
+        together = min(threads_for(self.n_jobs), len(folds))
         steps = len(folds) * (len(every) + USUAL_COSTS)
         with count_bar(self.verbose, "search") as bar:
             memory = budget(self.memory_limit)

@@ -30,7 +30,8 @@ from kernelweave.solvers import Certificate, Problem, Progress, Result, Solver, 
 class TrainingData:
     """The data as checked, before any kernel is stored: ``Y`` has one column per binary or real target.
 
-    ``extra`` is what else a method needs of the samples to learn.
+    ``extra`` is what else a method needs of the samples to learn. With ``multilabel`` a sample may have several of
+    the classes, or none. ``groups`` are for splitters of methods that hold samples out.
     """
 
     kernels: FittedKernels
@@ -38,6 +39,8 @@ class TrainingData:
     weight: Vector
     classes: AnyArray | None
     extra: Any = None
+    multilabel: bool = False
+    groups: Any = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias
 
@@ -20,22 +21,29 @@ from sklearn.utils.validation import (
 from kernelweave import learners
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank import KernelBank, PrecomputedBank, Views
+from kernelweave.bank.missing_views import KernelsWithMissingViews
 from kernelweave.bank.protocol import FittedKernels
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.learners import Learner
+from kernelweave.views.column_values import is_empty, reads_as_number
 from kernelweave.views.same_rows import require_labels
 from kernelweave.views.tables import (
     as_table,
+    column_names,
+    is_arrow,
     is_column_of_objects,
     is_pandas,
     is_sparse,
     is_table_of_objects,
     require_unique_names,
+    take_columns,
 )
 
 PRECOMPUTED = "precomputed"
 # Targets of a learner, in words.
 TARGETS = {"classes": "labels of classes", "real": "real targets", "none": "samples without targets"}
+# Largest size of weights and targets, and the inverse of the smallest: objectives hold their squares.
+MOST = 1e100
 Fold: TypeAlias = tuple[Indices, Indices]
 
 
@@ -71,8 +79,8 @@ def is_precomputed(bank: Any) -> bool:
 
 def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Check the samples as far as their kind allows, and let scikit-learn remember columns and names."""
-    if reset and hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_  # of an earlier fit; set again where this one has names
+    for name in ("feature_names_in_", "column_labels_") if reset else ():
+        vars(estimator).pop(name, None)  # of an earlier fit; set again where this one has names
     if is_precomputed(estimator.bank):
         if reset:
             shape = np.shape(X[0] if isinstance(X, list | tuple) and X else X)
@@ -82,7 +90,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     if isinstance(X, Views):
         if reset:
             estimator.n_features_in_ = X.shape[1]
-        return X
+        return X if reset else with_fitted_views(estimator, X)
     if is_column_of_objects(X) or is_table_of_objects(X):
         X = as_table(X, "X")
         if not hasattr(X, "columns"):  # kernels say what they cannot read
@@ -91,6 +99,11 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
             return X
     if hasattr(X, "columns"):
         require_unique_names(X, "X")
+        X = X if reset else with_fitted_columns(estimator, X)
+        if (
+            reset and column_names(X) is None and is_pandas(X)
+        ):  # numbers, which scikit-learn takes for no names
+            estimator.column_labels_ = X.columns.tolist()
         # pandas and polars frames keep their columns until the bank picks some
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
@@ -103,9 +116,71 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     )
 
 
+def keep_labels(estimator: Any, X: Any) -> None:
+    """Keep the labels of columns that are numbers, which scikit-learn takes for no names."""
+    if column_names(X) is None and is_pandas(X):
+        estimator.column_labels_ = X.columns.tolist()
+
+
+def with_fitted_columns(estimator: Any, X: Any) -> Any:
+    """Return a frame with its columns in the order of the fit; one that lacks some, or has others, is refused."""
+    known = list(getattr(estimator, "feature_names_in_", getattr(estimator, "column_labels_", ())))
+    names = list(X.columns)
+    if not known or not names or names == known or isinstance(names[0], str) != isinstance(known[0], str):
+        return X
+    place = {name: position for position, name in enumerate(names)}
+    lacking = [name for name in known if name not in place]
+    others = sorted(place.keys() - set(known), key=str)
+    if lacking or others:
+        lacks = f"lacks {_listed(lacking)}, which the model was fitted with" if lacking else ""
+        more = f"has {_listed(others)}, which the model was not fitted with" if others else ""
+        advice = (
+            "add such columns, empty (NaN) where nothing is known"
+            if lacking
+            else "pass X[model.feature_names_in_]"
+        )
+        raise ValueError(f"X {', and '.join(filter(None, [lacks, more]))}; {advice}.")
+    return take_columns(X, np.array([place[name] for name in known], dtype=np.intp))
+
+
+def with_fitted_views(estimator: Any, X: Views) -> Views:
+    """Return Views in which views of the fit that are not there are missing ones, where the kernels can do without."""
+    bank = getattr(estimator, "bank_", getattr(getattr(estimator, "features_", None), "kernels", None))
+    if not isinstance(bank, KernelsWithMissingViews):
+        return X
+    given = X.names
+    X, absent = bank.with_all_views(X)
+    eta = np.atleast_2d(getattr(estimator, "kernel_weights_", np.ones(len(bank))))
+    counting = [name for name, kernels in absent.items() if eta[:, kernels].any()]
+    if counting:
+        warnings.warn(
+            f"X has no view {', '.join(map(repr, counting))}, which the model was fitted with: all samples are taken "
+            f"to lack it; X has {', '.join(map(repr, given))}.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return X
+
+
+def _listed(names: Sequence[Any], most: int = 5) -> str:
+    """Return names of columns in words, the first few of many."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"the column{'s' * (len(names) > 1)} {', '.join(map(repr, names[:most]))}{more}"
+
+
 def as_samples(X: Any) -> Any:
     """Return samples as estimators take them: a dict or a list of tables becomes ``Views``."""
+    if is_arrow(X):
+        return as_table(X, "X")
+    if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
+        raise TypeError("X is a list of dicts; pass a table: pandas.DataFrame(X).")
     if isinstance(X, Mapping) and not is_sparse(X):  # one format of scipy is a dict
+        for name, table in X.items():
+            if np.ndim(table) == 1 and not is_column_of_objects(table):
+                raise ValueError(
+                    f"A dict is taken for several tables, but {name!r} is one column of numbers; pass one table, "
+                    "pandas.DataFrame(X), or columns as tables with .reshape(-1, 1)."
+                )
         return Views(X)
     if isinstance(X, list | tuple) and X and all(_is_table(table) for table in X):
         return Views({f"view{number}": table for number, table in enumerate(X)})
@@ -118,16 +193,21 @@ def _is_table(data: Any) -> bool:
 
 
 def as_cells(X: Any) -> AnyArray | None:
-    """Return an array, or lists, that hold words, dates or sets as an array; None where all are numbers."""
+    """Return an array of objects, or lists, some of which are no numbers, as an array; None where all are."""
     if hasattr(X, "dtype"):
         values = np.asarray(X) if getattr(X, "ndim", 0) == 2 and X.dtype.kind in "OUSMm" else None
     else:
         values = _of_lists(X)
     if values is None or values.ndim != 2:
         return None
-    if values.dtype.kind == "O" and all(isinstance(cell, Real | None) for cell in values.ravel().tolist()):
+    if values.dtype.kind == "O" and all(map(_is_number, values.ravel().tolist())):
         return None
     return values
+
+
+def _is_number(cell: Any) -> bool:
+    """Tell whether a cell is a number or empty; true and false are not: beside numbers they are encoded otherwise."""
+    return isinstance(cell, Real | None) and not isinstance(cell, bool)
 
 
 def _of_lists(X: Any) -> AnyArray | None:
@@ -135,7 +215,7 @@ def _of_lists(X: Any) -> AnyArray | None:
     if not isinstance(X, list | tuple) or not X or not isinstance(X[0], list | tuple):
         return None
     try:
-        if all(isinstance(cell, Real) for row in X for cell in row):
+        if all(cell is not None and _is_number(cell) for row in X for cell in row):
             return None
         return np.array([[*row] for row in X], dtype=object)
     except (TypeError, ValueError):
@@ -157,19 +237,45 @@ def as_one_array(X: Any) -> Any:
 # -- targets and weights
 
 
-def label_column(y: Any) -> AnyArray:
-    """Return labels as one checked column."""
+def label_column(y: Any, *, one_type: bool = True) -> AnyArray:
+    """Return labels as one checked column, all of one type unless that is checked elsewhere."""
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
-    return np.asarray(y)
+    labels = np.asarray(y)
+    if one_type:
+        require_one_type(labels)
+    return labels
+
+
+def require_one_type(labels: AnyArray, name: str = "y") -> None:
+    """Raise ValueError where labels cannot be put in order: words among numbers, or none at all."""
+    if labels.dtype.kind != "O":
+        return
+    kinds: dict[str, int] = {}
+    for row, label in enumerate(labels):
+        if is_empty(label):
+            raise ValueError(f"{name} has no label in row {row} ({label!r}); leave rows without a label out.")
+        kinds.setdefault("number" if isinstance(label, Real) else type(label).__name__, row)
+    if len(kinds) > 1:
+        (one, first), (other, second), *_ = kinds.items()
+        raise ValueError(
+            f"{name} holds labels of different types, {labels[first]!r} ({one}) in row {first} and {labels[second]!r} "
+            f"({other}) in row {second}; make all of them text, with {name}.astype(str)."
+        )
+
+
+def require_classes(y: AnyArray) -> None:
+    """Raise ValueError where labels are real numbers."""
+    with np.errstate(invalid="ignore"):  # the largest are no whole numbers
+        check_classification_targets(y)
 
 
 def encode_labels(y: Any, n_samples: int) -> tuple[AnyArray, AnyArray]:
     """Return the sorted classes and, per sample, the index of its class."""
     y = label_column(y)
-    check_classification_targets(y)
+    require_classes(y)
     classes, index = np.unique(y, return_inverse=True)
     if y.shape[0] != n_samples:
         raise ValueError(f"X has {n_samples} samples but y has {y.shape[0]} labels; they must agree.")
@@ -205,7 +311,9 @@ def named_classes(classes: Any) -> AnyArray:
     """Return the classes of a stream, which have to be named before all of them were seen."""
     if classes is None:
         raise ValueError("The first call of partial_fit needs classes=, the labels that any batch may hold.")
-    found = np.unique(np.asarray(classes))
+    classes = np.asarray(classes)
+    require_one_type(classes, "classes")
+    found = np.unique(classes)
     if found.size < 2:
         raise ValueError(
             f"The classifier needs at least 2 classes, but classes names 1 class only: {found.tolist()}."
@@ -242,21 +350,40 @@ def sample_weights(
     sample_weight: Any, class_weight: Any, classes: AnyArray, index: AnyArray, *, all_classes: bool = True
 ) -> Vector:
     """Return the product of sample and class weights, checked to leave every class something."""
-    weight = _check_sample_weight(sample_weight, index, dtype=np.float64, ensure_non_negative=True)
+    weight = checked_weights(sample_weight, index)
     counts = np.bincount(index, minlength=classes.size)
     weight = weight * class_factors(class_weight, classes, counts)[index]
     totals = np.bincount(index, weights=weight, minlength=classes.size)
     if all_classes and (totals <= 0.0).any():
         empty = classes[totals <= 0.0].tolist()
         raise ValueError(f"Every class needs some weight, but the weights of classes {empty} sum to 0.")
-    return np.asarray(weight, dtype=np.float64)
+    return require_range(weight, "The weight of sample")
+
+
+def checked_weights(sample_weight: Any, samples: Any) -> Vector:
+    """Return one weight per sample, 1 where none are given: finite, not negative, and of a size to compute with."""
+    weight = _check_sample_weight(sample_weight, samples, dtype=np.float64, ensure_non_negative=True)
+    return require_range(np.asarray(weight, dtype=np.float64), "The weight of sample")
+
+
+def require_range(values: AnyArray, what: str) -> AnyArray:
+    """Raise ValueError where numbers other than 0 are so large or small that their powers leave float64."""
+    size = np.abs(values)
+    wrong = (size > MOST) | ((size < 1.0 / MOST) & (size > 0.0))
+    if wrong.any():
+        place = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"{what} {place[0]} is {values[tuple(place)]:g}; numbers other than 0 have to be between "
+            f"{1.0 / MOST:g} and {MOST:g} in size: multiply all of them by one factor."
+        )
+    return values
 
 
 def real_targets(y: Any, n_samples: int) -> Matrix:
     """Return real targets, one column each."""
     if y is None:
         raise ValueError("This regressor requires y to be passed, but the target y is None.")
-    Y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    Y = require_range(_numbers(y), "The target of sample")
     if Y.shape[0] != n_samples:
         raise ValueError(f"X has {n_samples} samples but y has {Y.shape[0]} targets; they must agree.")
     if Y.ndim > 2:
@@ -264,10 +391,19 @@ def real_targets(y: Any, n_samples: int) -> Matrix:
     return np.ascontiguousarray(Y.reshape(n_samples, -1))
 
 
-def plain_weights(sample_weight: Any, Y: Matrix) -> Vector:
-    """Return the sample weights of a problem without classes."""
-    weight = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
-    return np.asarray(weight, dtype=np.float64)
+def _numbers(y: Any) -> AnyArray:
+    """Return real targets as an array, or name the first that is no number."""
+    try:
+        return np.asarray(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"))
+    except (TypeError, ValueError):
+        given = np.asarray(y)
+        for place, value in np.ndenumerate(given) if given.dtype.kind in "OUS" else ():
+            if not isinstance(value, Real) and not (isinstance(value, str) and reads_as_number(value)):
+                raise ValueError(
+                    f"The target of sample {place[0]} is {value!r}, which is no number; pass numbers, or take "
+                    "a classifier."
+                ) from None
+        raise
 
 
 # -- parameters
@@ -345,8 +481,11 @@ def _is_real(value: Any) -> bool:
 # -- folds
 
 
-def stratified_folds(cv: Any, index: AnyArray) -> list[Fold]:
-    """Return the folds of a number, a splitter or pairs of indices; they hold every sample out once."""
+def stratified_folds(cv: Any, index: AnyArray, groups: Any = None) -> list[Fold]:
+    """Return the folds of a number, a splitter or pairs of indices; ``groups`` are for the splitter.
+
+    They hold every sample out equally often: once, or as often as folds are repeated.
+    """
     counts = np.bincount(index)
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         if cv < 2:
@@ -358,12 +497,15 @@ def stratified_folds(cv: Any, index: AnyArray) -> list[Fold]:
         splitter = StratifiedKFold(min(int(cv), int(counts.min())))
     else:
         splitter = check_cv(cv, index, classifier=True)
-    folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.zeros((index.size, 1)), index)]
+    folds = [
+        (np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.zeros((index.size, 1)), index, groups)
+    ]
     held = np.bincount(np.concatenate([test for _, test in folds]), minlength=index.size)
-    if (held != 1).any():
+    times = max(1, int(np.median(held)))
+    if (held != times).any():
         raise ValueError(
-            "cv must hold every sample out exactly once; "
-            f"{int((held != 1).sum())} of {index.size} samples are held out never or more than once."
+            "cv must hold every sample out, and all equally often; "
+            f"{int((held != times).sum())} of {index.size} samples are held out never, or not as often as the others."
         )
     for number, (train, _) in enumerate(folds):
         seen = np.unique(index[train])
@@ -373,3 +515,13 @@ def stratified_folds(cv: Any, index: AnyArray) -> list[Fold]:
                 "fewer folds."
             )
     return folds
+
+
+def mean_held_out(folds: Sequence[Fold], values: Sequence[AnyArray]) -> AnyArray:
+    """Return the values of all samples from those of every fold's held-out ones; the mean over repeated folds."""
+    held = np.concatenate([test for _, test in folds])
+    found = np.concatenate(values)
+    total = np.zeros((int(held.max()) + 1, *found.shape[1:]))
+    np.add.at(total, held, found)
+    counts = np.bincount(held)
+    return np.asarray(total / np.maximum(counts, 1).reshape(-1, *(1,) * (found.ndim - 1)))

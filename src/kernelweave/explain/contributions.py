@@ -118,7 +118,8 @@ def contributions(model: Any, X: Any) -> Contributions:
 
 def views_of_kernels(fitted: Any) -> tuple[str, ...]:
     """Return the view of every kernel of a fitted model; kernels without a view are one of their own."""
-    return tuple(str(view) for view in getattr(fitted.bank_, "view_names", fitted.kernel_names_))
+    bank = getattr(fitted, "bank_", None)  # a model on features has none
+    return tuple(str(view) for view in getattr(bank, "view_names", fitted.kernel_names_))
 
 
 def unwrap(model: Any, X: Any = None) -> tuple[Any, Any]:
@@ -137,8 +138,9 @@ def unwrap(model: Any, X: Any = None) -> tuple[Any, Any]:
 
 def _kernel_parts(model: Any, X: Any) -> tuple[AnyArray, AnyArray]:
     """Return the parts of the kernels and the intercept; refuse a decision that is not a sum over kernels."""
+    votes = " but a vote of pairs of classes" if getattr(model, "multiclass", None) == "one_vs_one" else ""
     refusal = NotOfferedError(
-        f"The decision of {type(model).__name__} is not a sum over kernels of single samples; contributions "
+        f"The decision of {type(model).__name__} is not a sum over kernels of single samples{votes}; contributions "
         "are known for MKLClassifier, MKLRegressor, OneClassMKL and other machines with one coefficient per "
         "sample."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,23 +118,28 @@ def leave_view_out(model: Any, X: Any, y: Any, *, cv: int = 5, random_state: Any
         with_chosen_kernels(model, first),
         X,
         views,
+        fitted.kernel_names_,
         lambda _, reduced, X_reduced: held_out_scores(reduced, X_reduced, y, splits),
     )
     return ViewCosts(np.array(held_out_scores(model, X, y, splits)), without, 1.0 / len(splits))
 
 
 def scores_without_views(
-    model: Any, X: Any, views: Mapping[str, list[int]], score: Callable[[str, Any, Any], list[float]]
+    model: Any,
+    X: Any,
+    views: Mapping[str, list[int]],
+    names: Sequence[str],
+    score: Callable[[str, Any, Any], list[float]],
 ) -> dict[str, Vector]:
     """Return the scores of the model without each view.
 
-    ``views`` are the positions of each view's kernels; ``score`` is called with the name of the view, the
-    model without it and the samples as that model takes them.
+    ``views`` are the positions of each view's kernels, ``names`` what these are called; ``score`` is called with
+    the name of the view, the model without it and the samples as that model takes them.
     """
     scores = {}
     for left_out, members in views.items():
         kept = sorted({m for kernels in views.values() for m in kernels} - set(members))
-        scores[left_out] = np.array(score(left_out, *with_kernels(model, X, kept)))
+        scores[left_out] = np.array(score(left_out, *with_kernels(model, X, kept, names)))
     return scores
 
 

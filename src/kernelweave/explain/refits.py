@@ -36,8 +36,11 @@ def has_bank(model: Any) -> bool:
     return hasattr(model, "get_params") and f"{parameter_prefix(model)}bank" in model.get_params()
 
 
-def with_kernels(model: Any, X: Any, kernels: Sequence[int]) -> tuple[Any, Any]:
-    """Return an unfitted model with some of its kernels only, and the samples as it takes them."""
+def with_kernels(model: Any, X: Any, kernels: Sequence[int], names: Sequence[str]) -> tuple[Any, Any]:
+    """Return an unfitted model with some of its kernels only, and the samples as it takes them.
+
+    Kernels of a bank are known by their names: on some of the samples it may have fewer, where they follow from these.
+    """
     prefix, which = parameter_prefix(model), list(kernels)
     params = model.get_params()
     bank, geometry = params[f"{prefix}bank"], params.get(f"{prefix}geometry")
@@ -46,7 +49,9 @@ def with_kernels(model: Any, X: Any, kernels: Sequence[int]) -> tuple[Any, Any]:
         fewer.set_params(**{f"{prefix}geometry": geometry.of_kernels(np.array(which, dtype=np.intp))})
     if is_precomputed(bank):
         return fewer, as_one_array(X)[:, :, which]
-    return fewer.set_params(**{f"{prefix}bank": ChosenBank(named_bank(model), which)}), X
+    return fewer.set_params(
+        **{f"{prefix}bank": ChosenBank(named_bank(model), [str(names[m]) for m in which])}
+    ), X
 
 
 def named_bank(model: Any) -> Any:
@@ -90,7 +95,7 @@ def cross_validation_splits(model: Any, X: Any, y: Any, folds: int, random_state
         raise ValueError(f"X has {n_rows(X)} rows and y has {len(y)}; they must agree.")
     without = unlabelled_rows(model, y)
     labelled, others = np.flatnonzero(~without), np.flatnonzero(without)
-    if is_regressor(model):
+    if is_regressor(model) or y.ndim == 2:  # numbers, or several labels per sample
         splitter: Any = KFold(max(min(folds, len(y) // 2), 2), shuffle=True, random_state=random_state)
     else:
         counts = np.unique(y[labelled], return_counts=True)[1]

@@ -163,6 +163,6 @@ def has_unit_sum(eta: Vector) -> bool:
     return abs(float(eta.sum()) - 1.0) <= FEASIBILITY_SLACK
 
 
-def even_to_one(n_parts: int) -> tuple[float, ...]:
+def cap_grid(n_parts: int) -> tuple[float, ...]:
     """Return five caps in equal ratios from 1/n, where n parts share evenly, to 1, where one may take all."""
     return tuple(np.geomspace(1.0 / n_parts, 1.0, 5).tolist()) if n_parts > 1 else (1.0,)

@@ -18,7 +18,7 @@ from kernelweave.geometry._qp import capped_simplex_step
 from kernelweave.geometry.base import (
     FEASIBILITY_SLACK,
     Geometry,
-    even_to_one,
+    cap_grid,
     has_unit_sum,
     is_nonnegative,
 )
@@ -54,6 +54,8 @@ class BoxSimplex(Geometry):
 
     """
 
+    fast_model_step = True
+
     theta: float | None = None
     nu: float | None = None
 
@@ -62,7 +64,7 @@ class BoxSimplex(Geometry):
         return "theta" if self.nu is None else "nu"
 
     def grid(self, n_kernels: int) -> tuple[float, ...]:
-        caps = even_to_one(n_kernels)
+        caps = cap_grid(n_kernels)
         return caps if self.nu is None else caps[::-1]  # theta = 1/(nu M): both lie between 1/M and 1
 
     def cap(self, n_kernels: int) -> float:
@@ -73,11 +75,8 @@ class BoxSimplex(Geometry):
         return even if abs(theta * n_kernels - 1.0) <= FEASIBILITY_SLACK else min(theta, 1.0)
 
     def contains(self, eta: Vector) -> bool:
-        return (
-            is_nonnegative(eta)
-            and has_unit_sum(eta)
-            and bool(eta.max() <= self.cap(len(eta)) + FEASIBILITY_SLACK)
-        )
+        fits = bool(eta.max() <= self.cap(len(eta)) + FEASIBILITY_SLACK)
+        return fits and is_nonnegative(eta) and has_unit_sum(eta)
 
     def maximizer(self, h: Vector) -> Vector:
         return capped_maximizer(h, self.cap(len(h)))
@@ -102,10 +101,6 @@ class BoxSimplex(Geometry):
 
     def linear_bounds(self, n_kernels: int) -> list[tuple[float, float]]:
         return [(0.0, self.cap(n_kernels))] * n_kernels
-
-    @property
-    def fast_model_step(self) -> bool:
-        return True
 
     def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         return capped_simplex_step(eta, h, H, self.cap(len(h)))

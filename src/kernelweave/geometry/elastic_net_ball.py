@@ -44,9 +44,7 @@ class ElasticNetBall(Geometry):
 
     v: float = 0.5
 
-    @property
-    def tunable(self) -> str:
-        return "v"
+    tunable = "v"
 
     def grid(self, n_kernels: int) -> tuple[float, ...]:  # noqa: ARG002 - v does not depend on it
         return (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -14,7 +14,7 @@ from kernelweave.geometry._projections import (
     capped_reweight_at_most,
 )
 from kernelweave.geometry._qp import Description, capped_simplex_step_at_most, interior_point_minimiser
-from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry, even_to_one, is_nonnegative
+from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry, cap_grid, is_nonnegative
 
 
 @dataclass
@@ -51,12 +51,10 @@ class GroupBox(Geometry):
     groups: Sequence[Hashable] | None = None
     theta: float = 1.0
 
-    @property
-    def tunable(self) -> str:
-        return "theta"
+    tunable = "theta"
 
     def grid(self, n_kernels: int) -> tuple[float, ...]:
-        return even_to_one(int(self._index(n_kernels).max()) + 1)
+        return cap_grid(int(self._index(n_kernels).max()) + 1)
 
     def contains(self, eta: Vector) -> bool:
         lengths = self._lengths(eta)

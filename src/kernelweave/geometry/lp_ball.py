@@ -49,9 +49,7 @@ class LpBall(Geometry):
 
     p: float = 2.0
 
-    @property
-    def tunable(self) -> str:
-        return "p"
+    tunable = "p"
 
     def grid(self, n_kernels: int) -> tuple[float, ...]:  # noqa: ARG002 - p does not depend on it
         return (np.inf, 4.0, 2.0, 4.0 / 3.0, 1.0)  # those of [Kloft11]

@@ -1,4 +1,4 @@
-"""Weights that are given, not learnt."""
+"""Weights that are given, not learnt: sets of one point, the average kernel among them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,27 @@ from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry
 
 
+class OnePoint(Geometry):
+    """A geometry whose set is one point: subclasses define `contains` and `start`, the point itself."""
+
+    def conjugate(self, h: Vector) -> float:
+        return float(self.start(len(h)) @ h)
+
+    def maximizer(self, h: Vector) -> Vector:
+        return self.start(len(h))
+
+    def project(self, z: Vector) -> Vector:
+        return self.start(len(z))
+
+    def reweight(self, norms: Vector) -> Vector:
+        return self.start(len(norms))
+
+    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:  # noqa: ARG002 - one point
+        return self.start(len(h))
+
+
 @dataclass
-class Point(Geometry):
+class Point(OnePoint):
     r"""The one point eta = weights: the classifier is learnt, the kernel is not.
 
     {eta : eta_m = weights_m}
@@ -42,23 +61,8 @@ class Point(Geometry):
         room = FEASIBILITY_SLACK * max(1.0, float(self._eta.max()))
         return bool(np.abs(eta - self._eta).max() <= room)
 
-    def conjugate(self, h: Vector) -> float:
-        return float(self._eta @ h)
-
-    def maximizer(self, h: Vector) -> Vector:
-        return self.start(len(h))
-
     def start(self, n_kernels: int) -> Vector:  # noqa: ARG002 - the length is that of the weights
         return self._eta.copy()
-
-    def project(self, z: Vector) -> Vector:
-        return self.start(len(z))
-
-    def reweight(self, norms: Vector) -> Vector:
-        return self.start(len(norms))
-
-    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:  # noqa: ARG002 - one point
-        return self.start(len(h))
 
     def of_kernels(self, which: Indices) -> Point:
         kept = self._eta[which]

@@ -39,6 +39,8 @@ class RidgeSimplex(PenalisedSimplex):
 
     """
 
+    fast_model_step = True
+
     theta: float = 1.0
 
     def penalty(self, eta: Vector) -> float:
@@ -52,10 +54,6 @@ class RidgeSimplex(PenalisedSimplex):
 
     def reweight(self, norms: Vector) -> Vector:
         return power_reweight(norms, 1.0 / self.theta, 2.0)
-
-    @property
-    def fast_model_step(self) -> bool:
-        return True
 
     def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         return capped_simplex_step(eta, h, H, 1.0, ridge=1.0 / self.theta)

@@ -37,9 +37,7 @@ class PenalisedSimplex(OnSimplex):
 
     theta: float
 
-    @property
-    def tunable(self) -> str:
-        return "theta"
+    tunable = "theta"
 
     def grid(self, n_kernels: int) -> tuple[float, ...]:  # noqa: ARG002 - theta does not depend on it
         return (0.01, 0.1, 1.0, 10.0, 100.0)  # the penalty has no natural scale
@@ -76,6 +74,8 @@ class Simplex(OnSimplex):
 
     """
 
+    fast_model_step = True
+
     def conjugate(self, h: Vector) -> float:
         return float(h.max())
 
@@ -96,10 +96,6 @@ class Simplex(OnSimplex):
         direction[pivot] = 0.0
         direction[pivot] = -direction.sum()
         return direction
-
-    @property
-    def fast_model_step(self) -> bool:
-        return True
 
     def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         return capped_simplex_step(eta, h, H, 1.0)

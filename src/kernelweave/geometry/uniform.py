@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._typing import Matrix, Vector
-from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry
+from kernelweave._typing import Vector
+from kernelweave.geometry.base import FEASIBILITY_SLACK
+from kernelweave.geometry.point import OnePoint
 
 
 @dataclass
-class Uniform(Geometry):
+class Uniform(OnePoint):
     r"""The one point eta_m = 1/M: nothing is learnt about the kernels.
 
     {eta : eta_m = 1/M}
@@ -37,20 +38,8 @@ class Uniform(Geometry):
     def conjugate(self, h: Vector) -> float:
         return float(np.mean(h))
 
-    def maximizer(self, h: Vector) -> Vector:
-        return self.start(len(h))
-
     def start(self, n_kernels: int) -> Vector:
         return np.full(n_kernels, 1.0 / n_kernels)
 
-    def project(self, z: Vector) -> Vector:
-        return self.start(len(z))
-
-    def reweight(self, norms: Vector) -> Vector:
-        return self.start(len(norms))
-
     def linear_bounds(self, n_kernels: int) -> list[tuple[float, float]]:
         return [(1.0 / n_kernels, 1.0 / n_kernels)] * n_kernels
-
-    def model_step(self, eta: Vector, h: Vector, H: Matrix) -> Vector:  # noqa: ARG002 - one point
-        return self.start(len(h))

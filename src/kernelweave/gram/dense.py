@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
-from kernelweave.gram.packed import PackedGrams, as_columns, as_rows, reference_samples
+from kernelweave.gram.packed import PackedGrams, as_columns, as_rows, reference_samples, stored_roots
 from kernelweave.gram.rounding import SINGLE, arithmetic_errors
-from kernelweave.gram.storage import Storage, counted
+from kernelweave.gram.storage import Storage, kernels_in_words
 
 
 class DenseGrams:
@@ -45,49 +44,22 @@ class DenseGrams:
     ) -> None:
         self.matrices = [np.ascontiguousarray(K) for K in matrices]
         self.centre, self.dtype, self.n_threads = centre, np.dtype(dtype), n_threads
-        self._given_shifts = shifts
-
-    @property
-    def n_kernels(self) -> int:
-        return len(self.matrices)
-
-    @property
-    def n_samples(self) -> int:
-        return int(self.matrices[0].shape[0])
-
-    @cached_property
-    def diagonals(self) -> Matrix:
-        """The diagonals, one row each."""
-        out = np.empty((self.n_kernels, self.n_samples))
-        _core.diagonals(self.matrices, out, self.n_threads)
-        return out
-
-    @cached_property
-    def sizes(self) -> Vector:
-        return np.asarray(np.abs(self.diagonals).max(axis=1))
-
-    @cached_property
-    def shifts(self) -> Matrix:
-        if self._given_shifts is not None:
-            return self._given_shifts
-        if not self.centre:
-            return np.zeros((self.n_kernels, self.n_samples))
-        return centring_shifts(self.matrices, self.n_threads)
-
-    @property
-    def errors(self) -> Vector:
+        self.is_rounded = self.dtype == np.float32
+        self.n_kernels, self.n_samples = shape = len(self.matrices), int(self.matrices[0].shape[0])
+        self.diagonals = np.empty(shape)  # one row each
+        _core.diagonals(self.matrices, self.diagonals, n_threads)
+        self.sizes = np.abs(self.diagonals).max(axis=1)
         # Entries are summed as they are, before centring: where they have a large part in common, and samples
         # come class by class, partial sums grow to n/2 times an entry before they cancel. Rounding grows with
         # them: n/64 times the usual √n is beyond that from the allowance of six standard deviations on.
-        return np.asarray(max(1.0, self.n_samples / 64) * arithmetic_errors(self.sizes, self.n_samples))
-
-    @property
-    def is_rounded(self) -> bool:
-        return self.dtype == np.float32
+        self.errors = max(1.0, self.n_samples / 64) * arithmetic_errors(self.sizes, self.n_samples)
+        if shifts is None:
+            shifts = centring_shifts(self.matrices, n_threads) if centre else np.zeros(shape)
+        self.shifts = shifts
 
     @property
     def storage(self) -> Storage:
-        return Storage(f"{counted(self.n_kernels)} as given", SINGLE if self.is_rounded else 0.0)
+        return Storage(f"{kernels_in_words(self.n_kernels)} as given", SINGLE if self.is_rounded else 0.0)
 
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
         K = np.empty((self.n_samples, self.n_samples), dtype=self.dtype) if out is None else out
@@ -133,24 +105,23 @@ class DenseGrams:
         size, shifts = rows.size, np.ascontiguousarray(self.shifts[:, rows])
         packed = np.empty((self.n_kernels, size * (size + 1) // 2), dtype=self.dtype)
         _core.gather_matrices(self.matrices, rows.astype(np.uint64), shifts, packed, self.n_threads)
-        return PackedGrams.of(packed, self.diagonals[:, rows], shifts, self.centre, self.n_threads)
+        return self._as_packed(packed, self.diagonals[:, rows], shifts)
 
     def subset(self, which: Indices) -> DenseGrams:
-        some = [self.matrices[m] for m in which]
-        return DenseGrams(
-            some,
-            centre=self.centre,
-            dtype=self.dtype.name,
-            n_threads=self.n_threads,
-            shifts=self.shifts[which],
-        )
+        some, dtype, shifts = [self.matrices[m] for m in which], self.dtype.name, self.shifts[which]
+        return DenseGrams(some, centre=self.centre, dtype=dtype, n_threads=self.n_threads, shifts=shifts)
 
     def packed(self, dtype: str) -> PackedGrams:
         """Return the kernels as packed triangles, which take a quarter of the bytes in float32."""
         n = self.n_samples
         packed = np.empty((self.n_kernels, n * (n + 1) // 2), dtype=dtype)
         _core.pack_matrices(self.matrices, self.shifts, packed, self.n_threads)
-        return PackedGrams.of(packed, self.diagonals, self.shifts, self.centre, self.n_threads)
+        return self._as_packed(packed, self.diagonals, self.shifts)
+
+    def _as_packed(self, packed: AnyArray, diagonals: Matrix, shifts: Matrix) -> PackedGrams:
+        """Return the stack of packed triangles whose matrices had these diagonals before centring."""
+        sizes, roots = np.abs(diagonals).max(axis=1), stored_roots(diagonals, shifts)
+        return PackedGrams(packed, shifts, sizes, roots, centre=self.centre, n_threads=self.n_threads)
 
 
 def centring_shifts(matrices: Sequence[Matrix], n_threads: int = 1) -> Matrix:

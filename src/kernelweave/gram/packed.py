@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,10 +11,9 @@ from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.rounding import SINGLE, arithmetic_errors, float32_energy_error, float32_matvec_error
 from kernelweave.gram.source import KernelSource
-from kernelweave.gram.storage import Storage, counted
+from kernelweave.gram.storage import Storage, kernels_in_words
 
 
-@dataclass(frozen=True)
 class PackedGrams:
     """Half the entries, and with float32 a quarter of the bytes, of M dense matrices.
 
@@ -34,20 +32,21 @@ class PackedGrams:
 
     """
 
-    packed: AnyArray = field(repr=False)
-    shifts: Matrix = field(repr=False)
-    sizes: Vector = field(repr=False)
-    roots: Matrix = field(repr=False)
-    centre: bool
-    n_threads: int = 1
-
-    @classmethod
-    def of(
-        cls, packed: AnyArray, diagonals: Matrix, shifts: Matrix, centre: bool, n_threads: int
-    ) -> PackedGrams:
-        """Return the stack of packed triangles whose matrices had these diagonals before centring."""
-        roots = np.sqrt(np.maximum(diagonals - 2.0 * shifts, 0.0))
-        return cls(packed, shifts, np.abs(diagonals).max(axis=1), roots, centre, n_threads)
+    def __init__(
+        self,
+        packed: AnyArray,
+        shifts: Matrix,
+        sizes: Vector,
+        roots: Matrix,
+        *,
+        centre: bool,
+        n_threads: int = 1,
+    ) -> None:
+        self.packed, self.shifts, self.sizes, self.roots = packed, shifts, sizes, roots
+        self.centre, self.n_threads = centre, n_threads
+        self.n_kernels, self.n_samples = int(shifts.shape[0]), int(shifts.shape[1])
+        self.is_rounded = packed.dtype == np.float32
+        self.errors = arithmetic_errors(sizes, self.n_samples)
 
     @classmethod
     def from_sources(
@@ -81,27 +80,12 @@ class PackedGrams:
         sizes = np.zeros(n_kernels)
         for source in sources:
             sizes[source.kernels] = source.sizes()
-        return replace(cls.of(packed, diagonals, shifts, centre, n_threads), sizes=sizes)
-
-    @property
-    def n_kernels(self) -> int:
-        return int(self.packed.shape[0])
-
-    @property
-    def n_samples(self) -> int:
-        return int(self.shifts.shape[1])
-
-    @property
-    def errors(self) -> Vector:
-        return arithmetic_errors(self.sizes, self.n_samples)
-
-    @property
-    def is_rounded(self) -> bool:
-        return self.packed.dtype == np.float32
+        roots = stored_roots(diagonals, shifts)
+        return cls(packed, shifts, sizes, roots, centre=centre, n_threads=n_threads)
 
     @property
     def storage(self) -> Storage:
-        how = f"{counted(self.n_kernels)} packed in {self.packed.dtype}"
+        how = f"{kernels_in_words(self.n_kernels)} packed in {self.packed.dtype}"
         return Storage(how, SINGLE if self.is_rounded else 0.0)
 
     def combine(self, eta: Vector, out: AnyArray | None = None) -> AnyArray:
@@ -140,13 +124,14 @@ class PackedGrams:
         return np.asarray((eta @ self.shifts) @ coef)
 
     def subset(self, which: Indices) -> PackedGrams:
-        parts = {name: getattr(self, name)[which] for name in ("packed", "shifts", "sizes", "roots")}
-        return replace(self, **parts)
+        parts = (part[which] for part in (self.packed, self.shifts, self.sizes, self.roots))
+        return PackedGrams(*parts, centre=self.centre, n_threads=self.n_threads)
 
     def sample(self, rows: Indices) -> PackedGrams:
         packed = np.empty((self.n_kernels, rows.size * (rows.size + 1) // 2), dtype=self.packed.dtype)
         _core.gather(self.packed, rows.astype(np.uint64), packed, self.n_threads)
-        return replace(self, packed=packed, shifts=self.shifts[:, rows], roots=self.roots[:, rows])
+        parts = packed, self.shifts[:, rows], self.sizes, self.roots[:, rows]
+        return PackedGrams(*parts, centre=self.centre, n_threads=self.n_threads)
 
 
 def as_rows(coef: AnyArray, dtype: type = np.float64) -> AnyArray:
@@ -157,6 +142,11 @@ def as_rows(coef: AnyArray, dtype: type = np.float64) -> AnyArray:
 def as_columns(products: AnyArray, coef: AnyArray) -> AnyArray:
     """Return products as the compiled loops leave them, one row per column, with the shape of the coefficients."""
     return np.ascontiguousarray(products.transpose(0, 2, 1)).reshape(len(products), *coef.shape)
+
+
+def stored_roots(diagonals: Matrix, shifts: Matrix) -> Matrix:
+    """Return the square roots of the diagonals as they are after centring."""
+    return np.asarray(np.sqrt(np.maximum(diagonals - 2.0 * shifts, 0.0)))
 
 
 def reference_samples(n_samples: int) -> Indices:

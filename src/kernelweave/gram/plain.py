@@ -8,7 +8,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.errors import IncompatiblePartsError
 from kernelweave.gram.protocol import GramStack
 from kernelweave.gram.rounding import arithmetic_errors
-from kernelweave.gram.storage import Storage, counted
+from kernelweave.gram.storage import Storage, kernels_in_words
 
 
 class PlainGrams:
@@ -32,7 +32,7 @@ class PlainGrams:
 
     @property
     def storage(self: GramStack) -> Storage:
-        return Storage(f"{counted(self.n_kernels)} in {type(self).__name__}", 0.0)
+        return Storage(f"{kernels_in_words(self.n_kernels)} in {type(self).__name__}", 0.0)
 
     def energies(self: GramStack, coef: AnyArray, which: Indices | None = None) -> Vector:
         every = np.asarray(0.5 * self.matvecs(coef).reshape(self.n_kernels, -1) @ coef.ravel())

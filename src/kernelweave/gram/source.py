@@ -102,31 +102,41 @@ class KernelSource:
         self, rows: Span, columns: Span, which: Sequence[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
         """Yield (m, K_m[rows, columns]) for its kernels, or for those at these positions; float64."""
-        own = [a for a, m in enumerate(self.kernels) if which is None or int(m) in which]
         left, right = self._local(rows), self._local(columns)
         if self.samples is None:
-            for a, K in self.group.values(self.rows[left], self.rows[right], own):
+            for a, K in self.unscaled_values(self.rows[left], self.rows[right], which):
                 form = self.forms[a]
                 yield int(self.kernels[a]), form.at(left).values(K, form.at(right))
             return
         inside = np.flatnonzero(left >= 0), np.flatnonzero(right >= 0)
         i, j = left[inside[0]], right[inside[1]]
-        for a, K in self.group.values(self.rows[i], self.rows[j], own):
+        for a, K in self.unscaled_values(self.rows[i], self.rows[j], which):
             full = np.zeros((left.size, right.size))
             full[np.ix_(*inside)] = self.forms[a].at(i).values(K, self.forms[a].at(j))
             yield int(self.kernels[a]), full
 
+    def unscaled_values(
+        self, left: Any, right: Any, which: Sequence[int] | None
+    ) -> Iterator[tuple[int, Matrix]]:
+        """Yield (a, unscaled values of its kernel a), of all or of those at some positions in the stack."""
+        own = [a for a, m in enumerate(self.kernels) if which is None or int(m) in which]
+        if own:
+            yield from zip(own, self.group.only(own).values(left, right), strict=True)
+
+    @cached_property
+    def _unscaled_diagonals(self) -> Matrix:
+        return self.group.diagonals(self.rows)
+
     def diagonals(self) -> Iterator[tuple[int, Vector]]:
         """Yield (m, diagonal of K_m) for each of its kernels."""
-        for m, form, diagonal in zip(self.kernels, self.forms, self.group.diagonals(self.rows), strict=True):
+        for m, form, diagonal in zip(self.kernels, self.forms, self._unscaled_diagonals, strict=True):
             full = np.zeros(self.n_samples)
             full[slice(None) if self.samples is None else self.samples] = form.diagonal(diagonal)
             yield int(m), full
 
     def sizes(self) -> Vector:
         """Return the largest of the terms that values are differences of: what rounding is a share of."""
-        diagonals = self.group.diagonals(self.rows)
-        terms = [form.terms(diagonal) for form, diagonal in zip(self.forms, diagonals, strict=True)]
+        terms = (form.terms(d) for form, d in zip(self.forms, self._unscaled_diagonals, strict=True))
         return np.array([own.max(initial=0.0) for own in terms])
 
     # -- products and sums, without a matrix
@@ -154,12 +164,14 @@ class KernelSource:
         if right.size == 0:
             return np.zeros(self.kernels.size)
         rows, out = self.rows[right], np.empty(self.kernels.size)
-        if self._even:
-            out[self._even] = self._factors * self.group.energies(rows, coef, self._even, n_threads)
-        for a in self._uneven:
+        if self._evenly_scaled:
+            out[self._evenly_scaled] = self._factors * self.group.only(self._evenly_scaled).energies(
+                rows, coef, n_threads
+            )
+        for a in self._unevenly_scaled:
             weighted = self.forms[a].factors[right, None] * coef
-            out[a] = self.group.energies(rows, weighted, [a], n_threads)[0]
-        for a in self._shifted:
+            out[a] = self.group.only([a]).energies(rows, weighted, n_threads)[0]
+        for a in self._with_shifts:
             for u, w in self.forms[a].shifts:
                 out[a] -= float((u[right] @ coef) @ (w[right] @ coef))
         return out
@@ -186,9 +198,9 @@ class KernelSource:
         """
         left, forms = (self.rows, self.forms) if new is None else (new.rows, new.forms)
         rows, out = self.rows[right], np.empty((len(forms), left.shape[0], coef.shape[-1]))
-        together = self._even if coef.ndim == 2 else []
+        together = self._evenly_scaled if coef.ndim == 2 else []
         if together:
-            raw = self.group.products(left, rows, coef, together, n_threads)
+            raw = self.group.only(together).products(left, rows, coef, n_threads)
             for a, product, factor in zip(together, raw, self._factors, strict=True):
                 # New samples may have factors of their own where all training samples have the same.
                 out[a] = (
@@ -198,7 +210,7 @@ class KernelSource:
             V = coef if coef.ndim == 2 else coef[a]
             if a not in together:
                 weighted = self.forms[a].factors[right, None] * V
-                out[a] = self.group.products(left, rows, weighted, [a], n_threads)[0]
+                out[a] = self.group.only([a]).products(left, rows, weighted, n_threads)[0]
                 out[a] *= forms[a].factors[:, None]
             for (u, w), (u_right, w_right) in zip(forms[a].shifts, self.forms[a].shifts, strict=True):
                 out[a] -= np.outer(u, w_right[right] @ V) + np.outer(w, u_right[right] @ V)
@@ -218,8 +230,7 @@ class KernelSource:
         self, new: NewRows, columns: Span, which: Sequence[int] | None = None
     ) -> Iterator[tuple[int, Matrix]]:
         """Yield (m, K_m between new samples and some training samples) for its kernels, or some of them."""
-        own = [a for a, m in enumerate(self.kernels) if which is None or int(m) in which]
-        for a, K in self.group.values(new.rows, self.rows[columns], own):
+        for a, K in self.unscaled_values(new.rows, self.rows[columns], which):
             yield int(self.kernels[a]), new.forms[a].values(K, self.forms[a].at(columns))
 
     def cross_products(
@@ -259,27 +270,27 @@ class KernelSource:
     # -- which kernels are scaled how
 
     @cached_property
-    def _even(self) -> list[int]:
+    def _evenly_scaled(self) -> list[int]:
         """The kernels that are multiplied by one number."""
         return [a for a, form in enumerate(self.forms) if form.common_factor is not None]
 
     @cached_property
     def _factors(self) -> Vector:
-        """The numbers the kernels of `_even` are multiplied by."""
+        """The numbers the kernels of `_evenly_scaled` are multiplied by."""
         return np.array([form.common_factor for form in self.forms if form.common_factor is not None])
 
     @cached_property
-    def _uneven(self) -> list[int]:
+    def _unevenly_scaled(self) -> list[int]:
         return [a for a, form in enumerate(self.forms) if form.common_factor is None]
 
     @cached_property
-    def _shifted(self) -> list[int]:
+    def _with_shifts(self) -> list[int]:
         return [a for a, form in enumerate(self.forms) if form.shifts]
 
     @property
     def _is_plain(self) -> bool:
         """Whether all samples have the features, and every kernel is multiplied by one number at most."""
-        return self.samples is None and not self._uneven and not self._shifted
+        return self.samples is None and not self._unevenly_scaled and not self._with_shifts
 
     def _present(self, columns: Indices, coef: AnyArray) -> tuple[Indices, AnyArray]:
         """Return the columns that it has, by their places among its samples, with their coefficients."""

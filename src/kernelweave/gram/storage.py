@@ -20,6 +20,6 @@ class Storage:
         return f"{self.how} (error at most {self.error:.0e})" if self.error else f"{self.how} (exact)"
 
 
-def counted(n_kernels: int) -> str:
-    """Return a number of kernels in words."""
+def kernels_in_words(n_kernels: int) -> str:
+    """Return a number of kernels in words: 1 kernel, 5 kernels."""
     return f"{n_kernels} kernel{'s' * (n_kernels != 1)}"

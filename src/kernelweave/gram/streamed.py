@@ -11,7 +11,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.gram.packed import PackedGrams
 from kernelweave.gram.rounding import arithmetic_errors
 from kernelweave.gram.source import KernelSource
-from kernelweave.gram.storage import Storage, counted
+from kernelweave.gram.storage import Storage, kernels_in_words
 
 
 class StreamedGrams:
@@ -45,6 +45,7 @@ class StreamedGrams:
         self.sources = [source.in_dtype(dtype) for source in self.given]
         self.n_kernels, self.n_samples = n_kernels, n_samples
         self.dtype, self.n_threads, self._shifts = np.dtype(dtype), n_threads, shifts
+        self.is_rounded = self.dtype == np.float32
         self.may_combine = may_combine
 
     # -- facts
@@ -74,12 +75,8 @@ class StreamedGrams:
         return np.zeros((self.n_kernels, self.n_samples)) if self._shifts is None else self._shifts
 
     @property
-    def is_rounded(self) -> bool:
-        return self.dtype == np.float32
-
-    @property
     def storage(self) -> Storage:
-        how = f"{counted(self.n_kernels)} streamed in {self.dtype}, never stored"
+        how = f"{kernels_in_words(self.n_kernels)} streamed in {self.dtype}, never stored"
         return Storage(how, self._value_error if self.is_rounded else 0.0)
 
     @cached_property
@@ -121,13 +118,12 @@ class StreamedGrams:
         return out.reshape(self.n_kernels, self.n_samples, *coef.shape[1:])
 
     def matvecs(self, coef: AnyArray, needed: AnyArray | None = None) -> AnyArray:  # noqa: ARG002
-        columns = _support(coef)
+        columns, _ = _support(coef)
         return self.products(columns, coef[columns])
 
     def matvec(self, eta: Vector, coef: AnyArray) -> AnyArray:
         """Return K(eta) V."""
-        columns = _support(coef)
-        V = coef[columns].reshape(columns.size, int(np.prod(coef.shape[1:])))
+        columns, V = _support(coef)
         out = np.zeros((self.n_samples, V.shape[1]))
         for source in self.sources:
             if eta[source.kernels].any():
@@ -143,8 +139,7 @@ class StreamedGrams:
     def energies(self, coef: AnyArray, which: Indices | None = None) -> Vector:
         if which is not None:
             return self.streamed_subset(which).energies(coef)
-        columns = _support(coef)
-        V = coef[columns].reshape(columns.size, int(np.prod(coef.shape[1:])))
+        columns, V = _support(coef)
         out = np.zeros(self.n_kernels)
         for source in self.sources:
             out[source.kernels] = source.energies(columns, V, self.n_threads)
@@ -154,8 +149,7 @@ class StreamedGrams:
         """Bound how far energies may be below those of the kernels as given: at worst, all values err alike."""
         out = np.zeros(self.n_kernels)
         if self.is_rounded:
-            columns = _support(coef)
-            V = coef[columns].reshape(columns.size, int(np.prod(coef.shape[1:])))
+            columns, V = _support(coef)
             for source in self.given:
                 out[source.kernels] = source.energy_errors(columns, V)
         return out
@@ -219,6 +213,8 @@ class StreamedGrams:
         return other
 
 
-def _support(coef: AnyArray) -> Indices:
-    """Return the samples with a coefficient other than zero."""
-    return np.flatnonzero(coef.reshape(coef.shape[0], -1).any(axis=1))
+def _support(coef: AnyArray) -> tuple[Indices, Matrix]:
+    """Return the samples with a coefficient other than zero, and their coefficients, one column per vector."""
+    V = coef.reshape(coef.shape[0], int(np.prod(coef.shape[1:])))
+    columns = np.flatnonzero(V.any(axis=1))
+    return columns, V[columns]

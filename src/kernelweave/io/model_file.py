@@ -8,6 +8,7 @@ import platform
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,16 @@ from kernelweave.io.trusted import strangers
 FORMAT = 2
 LABEL = "kernelweave.json"
 # What every label has, and what it is.
-KEYS = {"format": int, "versions": dict, "model": str, "kernels": list, "views": list, "notes": dict}
+KEYS = {
+    "format": int,
+    "versions": dict,
+    "model": str,
+    "kernels": list,
+    "views": list,
+    "notes": dict,
+    "digest": str,
+}
+NOT_IN_FORMAT_1 = {"digest"}
 PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn", "skops")
 # What a reader of archives and of what is in them says of bytes that are not as they were written.
 BROKEN = (
@@ -54,7 +64,8 @@ def save(
     Notes
     -----
     The file is a zip archive in the format of skops with one more member, ``kernelweave.json``: format
-    version, versions of the packages, names of kernels and views. Nothing in it is code.
+    version, versions of the packages, names of kernels and views, and a digest of the other members, so that
+    a file in which something was exchanged does not load. Nothing in it is code.
     Differs from the paper: nothing.
 
     Examples
@@ -71,7 +82,8 @@ def save(
 
     """
     skops = _skops()
-    label = json.dumps(_label(model, notes or {}), indent=1)
+    label = _label(model, notes or {})
+    json.dumps(label)  # says now if notes cannot be written
     try:
         content = skops.dumps(model)
         names = skops.get_untrusted_types(data=content)
@@ -84,7 +96,7 @@ def save(
         )
     buffer = io.BytesIO(content)
     with ZipFile(buffer, "a") as archive:
-        archive.writestr(LABEL, label)
+        archive.writestr(LABEL, json.dumps(label | {"digest": _digest(content)}, indent=1))
     written_whole(path, buffer.getbuffer())
 
 
@@ -122,6 +134,7 @@ def load(path: str | Path, *, trusted: Sequence[str | type] = ()) -> Any:
     content = _read(path)
     label = _checked_label(content, path)
     try:
+        changed = label["format"] > 1 and label["digest"] != _digest(content)
         content = with_todays_names(content)
         names = skops.get_untrusted_types(data=content)
     except BROKEN as error:
@@ -131,8 +144,10 @@ def load(path: str | Path, *, trusted: Sequence[str | type] = ()) -> Any:
             f"{path} holds {', '.join(unknown)}, which is neither kernelweave's nor scikit-learn's, so it "
             "was not loaded; pass trusted=[...] if you know what it is."
         )
+    if changed:
+        raise _damaged(path, "its content is not what was saved")
     try:
-        return skops.loads(content, trusted=names)
+        model = skops.loads(content, trusted=names)
     except BROKEN as error:
         made, here = label["versions"].get("kernelweave"), version("kernelweave")
         if made != here:
@@ -141,6 +156,9 @@ def load(path: str | Path, *, trusted: Sequence[str | type] = ()) -> Any:
                 f"install kernelweave {made} to read it."
             ) from None
         raise _damaged(path, error) from None
+    if type(model).__name__ != label["model"]:
+        raise _damaged(path, f"it was saved as {label['model']} and holds {type(model).__name__}")
+    return model
 
 
 def about(path: str | Path) -> dict[str, Any]:
@@ -169,6 +187,15 @@ def _label(model: Any, notes: Mapping[str, Any]) -> dict[str, Any]:
         "views": list(dict.fromkeys(getattr(bank, "view_names", ()))),
         "notes": dict(notes),
     }
+
+
+def _digest(content: bytes) -> str:
+    """Return one number for all members of an archive but its label: their names and what is in them."""
+    found = sha256()
+    with ZipFile(io.BytesIO(content)) as archive:
+        for name in sorted(set(archive.namelist()) - {LABEL}):
+            found.update(name.encode() + b"\0" + sha256(archive.read(name)).digest())
+    return found.hexdigest()
 
 
 def _innermost(model: Any) -> Any:
@@ -203,7 +230,7 @@ def _checked_label(content: bytes, path: str | Path) -> dict[str, Any]:
             label = json.loads(archive.read(LABEL))
             _require_keys(label, ("format", "versions"))
             if label["format"] <= FORMAT:
-                _require_keys(label, KEYS)
+                _require_keys(label, KEYS if label["format"] > 1 else KEYS.keys() - NOT_IN_FORMAT_1)
                 if (spoilt := archive.testzip()) is not None:
                     raise BadZipFile(f"{spoilt} was changed")
     except DataError:
@@ -225,7 +252,7 @@ def _require_keys(label: Any, names: Iterable[str]) -> None:
             raise ValueError(f"the label says {name} {label.get(name)!r}")
 
 
-def _damaged(path: str | Path, error: BaseException) -> DataError:
+def _damaged(path: str | Path, error: BaseException | str) -> DataError:
     return DataError(f"{path} is truncated or damaged ({error}); write it again with kernelweave.save.")
 
 

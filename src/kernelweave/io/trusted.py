@@ -11,7 +11,7 @@ from types import ModuleType
 # Classes of these layers are values: making one reads no file and starts nothing.
 ROOMS = (
     *("kernels", "views", "gram", "bank", "geometry", "learners", "solvers", "estimators"),
-    *("multiclass", "weak_labels", "privileged", "metric", "adaptive", "baselines"),
+    *("multiclass", "weak_labels", "privileged", "metric", "adaptive", "baselines", "evidence"),
 )
 # Parts of scikit-learn's own models, and tables, that skops does not list by itself.
 OF_OTHERS = (

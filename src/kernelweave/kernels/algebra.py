@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.kernels.base import Kernel, Reads, Rows, require_positive
-from kernelweave.kernels.composite import Composite, CompositeGroup, Joined
+from kernelweave.kernels.base import Kernel, Reads, Rows, require_positive, require_whole
+from kernelweave.kernels.composite import Composite, CompositeGroup, JoinedRows
 from kernelweave.kernels.distances import is_sparse
+from kernelweave.kernels.fitted_scaling import inverse_lengths
 from kernelweave.kernels.groups import KernelGroup
 from kernelweave.kernels.pairs import Pairs
 
@@ -123,8 +124,7 @@ class Power(Composite):
 
     def check(self) -> None:
         super().check()
-        if not isinstance(self.degree, Integral) or isinstance(self.degree, bool) or self.degree < 1:
-            raise ValueError(f"Power cannot use degree={self.degree!r}; it has to be a whole number >= 1.")
+        require_whole(self, "degree", self.degree)
 
     def combined(self, values: Sequence[AnyArray]) -> AnyArray:
         result = np.array(values[0])
@@ -213,7 +213,7 @@ class OnColumns(Composite):
         return f"{_base(self.kernel)}[{text}]"
 
     @property
-    def reads(self) -> Reads:
+    def reads(self) -> Reads:  # type: ignore[override]
         return "objects" if self.kernel.reads == "objects" else "either"  # other columns may hold anything
 
     @property
@@ -323,8 +323,8 @@ class Normalized(Composite):
 
     def matrix(self, pairs: Pairs) -> Matrix:
         pairs = self.pairs_of(self.kernel, pairs)
-        lengths = inverse_roots(self.kernel.diagonal_of(pairs.X))
-        others = lengths if pairs.Z is None else inverse_roots(self.kernel.diagonal_of(pairs.Z))
+        lengths = inverse_lengths(self.kernel.diagonal_of(pairs.X))
+        others = lengths if pairs.Z is None else inverse_lengths(self.kernel.diagonal_of(pairs.Z))
         return np.asarray(self.kernel.matrix(pairs) * (lengths[:, None] * others))
 
     def diagonal_of(self, X: Rows) -> Vector:
@@ -337,43 +337,25 @@ class Normalized(Composite):
 class NormalizedGroup(CompositeGroup):
     """A normalised kernel: beside its rows every sample has 1 / sqrt(k(x, x))."""
 
-    def _read(self, X: Rows, readers: Sequence[Any]) -> Joined:
+    def _read(self, X: Rows, readers: Sequence[Any]) -> JoinedRows:
         rows = super()._read(X, readers).parts[0]
-        return Joined((rows, inverse_roots(self.groups[0].diagonals(rows)[0])))
+        return JoinedRows((rows, inverse_lengths(self.groups[0].diagonals(rows)[0])))
 
-    def values(
-        self, left: Joined, right: Joined, which: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        for a, K in self.groups[0].values(left.parts[0], right.parts[0], which):
-            yield a, K * (left.parts[1][:, None] * right.parts[1])
+    def values(self, left: JoinedRows, right: JoinedRows) -> Iterator[Matrix]:
+        for K in self.groups[0].values(left.parts[0], right.parts[0]):
+            yield K * (left.parts[1][:, None] * right.parts[1])
 
-    def diagonals(self, samples: Joined) -> Matrix:
+    def diagonals(self, samples: JoinedRows) -> Matrix:
         return np.asarray(samples.parts[1] > 0.0, dtype=np.float64)[None]
 
-    def products(
-        self,
-        left: Joined,
-        right: Joined,
-        coef: Matrix,
-        which: Sequence[int] | None = None,
-        n_threads: int = 1,
-    ) -> AnyArray:
+    def products(self, left: JoinedRows, right: JoinedRows, coef: Matrix, n_threads: int = 1) -> AnyArray:
         (x, own), (z, others) = left.parts, right.parts
-        products = self.groups[0].products(x, z, others[:, None] * coef, which, n_threads)
+        products = self.groups[0].products(x, z, others[:, None] * coef, n_threads)
         return np.asarray(own[:, None] * products)
 
-    def energies(
-        self, samples: Joined, coef: Matrix, which: Sequence[int] | None = None, n_threads: int = 1
-    ) -> Vector:
+    def energies(self, samples: JoinedRows, coef: Matrix, n_threads: int = 1) -> Vector:
         x, lengths = samples.parts
-        return self.groups[0].energies(x, lengths[:, None] * coef, which, n_threads)
-
-
-def inverse_roots(diagonal: Vector) -> Vector:
-    """Return 1 / sqrt(k(x, x)), and 0 for samples without length."""
-    out = np.zeros(diagonal.shape)
-    np.divide(1.0, np.sqrt(np.maximum(diagonal, 0.0)), out=out, where=diagonal > 0.0)
-    return out
+        return self.groups[0].energies(x, lengths[:, None] * coef, n_threads)
 
 
 def _factor(kernel: Kernel) -> str:

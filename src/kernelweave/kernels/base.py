@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -49,7 +49,11 @@ class Kernel(Part, ABC):
     ``diagonal_of``; a kernel with an open number also writes ``resolve_from``.
     """
 
+    # What its rows hold.
+    reads: ClassVar[Reads] = "numbers"
     accepts_sparse: ClassVar[bool] = False
+    # Whether it is the inner product of the rows.
+    is_linear: ClassVar[bool] = False
     # The input of a pairwise kernel is a block (rows, training samples), not features of the rows.
     pairwise: ClassVar[bool] = False
     # True for functions of the user: that they are kernels is checked on some of the training samples.
@@ -71,11 +75,6 @@ class Kernel(Part, ABC):
     @abstractmethod
     def diagonal_of(self, X: Rows) -> Vector:
         """Return k(x, x) for checked rows."""
-
-    @property
-    def reads(self) -> Reads:
-        """What its rows hold: numbers, objects, or either."""
-        return "numbers"
 
     def check(self) -> None:
         """Raise ValueError when a parameter is out of range."""
@@ -261,6 +260,14 @@ class ScaledKernel(DistanceKernel):
 
     def gamma_for(self, mean: float) -> float:
         return self.scale / mean
+
+
+def require_whole(kernel: Kernel, name: str, value: int) -> None:
+    """Raise ValueError unless ``value`` is a whole number above zero."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(
+            f"{type(kernel).__name__} cannot use {name}={value!r}; it has to be a whole number >= 1."
+        )
 
 
 def require_positive(kernel: Kernel, name: str, value: float | None, *, optional: bool = False) -> None:

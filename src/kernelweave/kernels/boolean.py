@@ -5,13 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import comb, log
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.kernels.base import Kernel, Rows
+from kernelweave.kernels.base import Kernel, Rows, require_whole
 from kernelweave.kernels.distances import is_sparse, squared_norms
 from kernelweave.kernels.pairs import Pairs
 
@@ -30,10 +29,7 @@ class BooleanKernel(Kernel):
         return f"{self.stem}({self.arity}{', raw' if self.raw else ''})"
 
     def check(self) -> None:
-        if not isinstance(self.arity, Integral) or isinstance(self.arity, bool) or self.arity < 1:
-            raise ValueError(
-                f"{type(self).__name__} cannot use arity={self.arity!r}; it has to be a whole number >= 1."
-            )
+        require_whole(self, "arity", self.arity)
 
     def matrix(self, pairs: Pairs) -> Matrix:
         x = ones(pairs.X, self.label)

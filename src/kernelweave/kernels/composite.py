@@ -41,7 +41,7 @@ class Composite(Kernel):
     # What it can read is what all of its parts can.
 
     @property
-    def reads(self) -> Reads:
+    def reads(self) -> Reads:  # type: ignore[override]
         found = {part.reads for part in self.parts}
         return "objects" if "objects" in found else "numbers" if "numbers" in found else "either"
 
@@ -108,7 +108,7 @@ class Composite(Kernel):
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedRows:
     """The same samples as several groups read them."""
 
     parts: tuple[Any, ...]
@@ -119,8 +119,8 @@ class Joined:
     def shape(self) -> tuple[int]:
         return (int(self.parts[0].shape[0]),)
 
-    def __getitem__(self, rows: Any) -> Joined:
-        return Joined(tuple(part[rows] for part in self.parts))
+    def __getitem__(self, rows: Any) -> JoinedRows:
+        return JoinedRows(tuple(part[rows] for part in self.parts))
 
 
 class CompositeGroup(KernelGroup):
@@ -133,61 +133,43 @@ class CompositeGroup(KernelGroup):
         self.is_cheap = all(group.is_cheap for group in self.groups)
         self.block_entries = max(group.block_entries for group in self.groups)
 
-    def rows(self, X: Rows) -> Joined:
+    def rows(self, X: Rows) -> JoinedRows:
         return self._read(X, [group.rows for group in self.groups])
 
-    def training_rows(self, X: Rows) -> Joined:
+    def training_rows(self, X: Rows) -> JoinedRows:
         return self._read(X, [group.training_rows for group in self.groups])
 
-    def _read(self, X: Rows, readers: Sequence[Any]) -> Joined:
+    def _read(self, X: Rows, readers: Sequence[Any]) -> JoinedRows:
         parts = zip(self.kernel.parts, readers, strict=True)
-        return Joined(tuple(read(self.kernel.rows_of(part, X)) for part, read in parts))
+        return JoinedRows(tuple(read(self.kernel.rows_of(part, X)) for part, read in parts))
 
-    def values(
-        self, left: Joined, right: Joined, which: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        if which is None or len(which):
-            yield (
-                0,
-                self.kernel.combined(
-                    [next(iter(group.values(x, z)))[1] for group, x, z in self._each(left, right)]
-                ),
-            )
+    def values(self, left: JoinedRows, right: JoinedRows) -> Iterator[Matrix]:
+        yield self.kernel.combined([next(g.values(x, z)) for g, x, z in self._each(left, right)])
 
-    def diagonals(self, samples: Joined) -> Matrix:
-        return self.kernel.combined([group.diagonals(x)[0] for group, x, _ in self._each(samples, samples)])[
-            None
-        ]
+    def diagonals(self, samples: JoinedRows) -> Matrix:
+        own = [group.diagonals(x)[0] for group, x, _ in self._each(samples, samples)]
+        return self.kernel.combined(own)[None]
 
-    def products(
-        self,
-        left: Joined,
-        right: Joined,
-        coef: Matrix,
-        which: Sequence[int] | None = None,
-        n_threads: int = 1,
-    ) -> AnyArray:
+    def products(self, left: JoinedRows, right: JoinedRows, coef: Matrix, n_threads: int = 1) -> AnyArray:
         weights = self.kernel.weights
-        if weights is None or (which is not None and not len(which)):
-            return super().products(left, right, coef, which, n_threads)
+        if weights is None:
+            return super().products(left, right, coef, n_threads)
         parts = [g.products(x, z, coef, n_threads=n_threads) for g, x, z in self._each(left, right)]
         return np.asarray(np.tensordot(weights, parts, 1))
 
-    def energies(
-        self, samples: Joined, coef: Matrix, which: Sequence[int] | None = None, n_threads: int = 1
-    ) -> Vector:
+    def energies(self, samples: JoinedRows, coef: Matrix, n_threads: int = 1) -> Vector:
         weights = self.kernel.weights
-        if weights is None or (which is not None and not len(which)):
-            return super().energies(samples, coef, which, n_threads)
+        if weights is None:
+            return super().energies(samples, coef, n_threads)
         parts = [g.energies(x, coef, n_threads=n_threads) for g, x, _ in self._each(samples, samples)]
         return np.asarray(np.tensordot(weights, parts, 1))
 
-    def largest(self, samples: Joined) -> float:
+    def largest(self, samples: JoinedRows) -> float:
         own = [group.largest(x) for group, x, _ in self._each(samples, samples)]
         with np.errstate(over="ignore", invalid="ignore"):
             return float(np.max([super().largest(samples), *own]))
 
-    def _each(self, left: Joined, right: Joined) -> Iterator[tuple[KernelGroup, Any, Any]]:
+    def _each(self, left: JoinedRows, right: JoinedRows) -> Iterator[tuple[KernelGroup, Any, Any]]:
         """Yield the groups of the parts with the samples as they read them."""
         # A group may hold more of its samples, after what its parts read.
         return zip(self.groups, left.parts, right.parts, strict=False)

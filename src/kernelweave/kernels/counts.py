@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -209,11 +209,8 @@ class CountGroup(KernelGroup):
     def training_rows(self, X: Rows) -> Counts:  # noqa: ARG002 - counted already
         return self.training
 
-    def values(
-        self, left: Counts, right: Counts, which: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        if which is None or len(which):
-            yield 0, self.kernel.from_counts(left, right)
+    def values(self, left: Counts, right: Counts) -> Iterator[Matrix]:
+        yield self.kernel.from_counts(left, right)
 
     def diagonals(self, samples: Counts) -> Matrix:
         return self.kernel.diagonal_of_counts(samples)[None]
@@ -224,31 +221,15 @@ class InnerCountGroup(CountGroup):
 
     is_cheap = True
 
-    def products(
-        self,
-        left: Counts,
-        right: Counts,
-        coef: Matrix,
-        which: Sequence[int] | None = None,
-        n_threads: int = 1,  # noqa: ARG002 - it is done at once
-    ) -> AnyArray:
-        if which is not None and not len(which):
-            return np.empty((0, left.shape[0], coef.shape[1]))
+    def products(self, left: Counts, right: Counts, coef: Matrix, n_threads: int = 1) -> AnyArray:  # noqa: ARG002
         product = np.zeros((1, left.shape[0], coef.shape[1]))
         for A, B in left.sharing(right):
             product[0] += A @ (B.T @ coef)
         return product
 
-    def energies(
-        self,
-        samples: Counts,
-        coef: Matrix,
-        which: Sequence[int] | None = None,
-        n_threads: int = 1,  # noqa: ARG002
-    ) -> Vector:
+    def energies(self, samples: Counts, coef: Matrix, n_threads: int = 1) -> Vector:  # noqa: ARG002
         # ½ ||X'V||²: never negative, unlike ½ V'(XX')V.
-        energy = sum(0.5 * float(np.sum(np.asarray(part.T @ coef) ** 2)) for part in samples.parts)
-        return np.full(1 if which is None else len(which), energy)
+        return np.array([sum(0.5 * float(np.sum(np.asarray(part.T @ coef) ** 2)) for part in samples.parts)])
 
 
 def inner_counts(left: Counts, right: Counts) -> Matrix:

@@ -108,9 +108,7 @@ class Precomputed(Kernel):
     pairwise: ClassVar[bool] = True
     knows_diagonal: ClassVar[bool] = False
 
-    @property
-    def label(self) -> str:
-        return "precomputed"
+    label = "precomputed"
 
     def matrix(self, pairs: Pairs) -> Matrix:
         if pairs.Z is not None:
@@ -162,6 +160,7 @@ class FromFunction(Kernel):
 
     needs_check: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = True
+    reads: ClassVar[Reads] = "either"
 
     function: Callable[[Any, Any], Any]
     name: str | None = None
@@ -169,10 +168,6 @@ class FromFunction(Kernel):
     @property
     def label(self) -> str:
         return self.name or str(getattr(self.function, "__name__", type(self.function).__name__))
-
-    @property
-    def reads(self) -> Reads:
-        return "either"
 
     def check(self) -> None:
         if not callable(self.function):

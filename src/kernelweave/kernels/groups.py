@@ -16,7 +16,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._threads import shared_out
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.kernels.base import Formula, Kernel, Rows
+from kernelweave.kernels.base import Kernel, Rows
 from kernelweave.kernels.distances import is_sparse
 from kernelweave.kernels.inner import Linear
 from kernelweave.kernels.pairs import Pairs
@@ -29,8 +29,8 @@ ARGUMENTS = ("sqeuclidean", "inner")
 class KernelGroup(ABC):
     """Kernels k_1, ..., k_A of the same features.
 
-    ``left`` and ``right`` are samples as `rows` returns them, ``which`` numbers of kernels within the group
-    (None: all), and ``coef`` has one row per sample of ``right`` and one column per vector.
+    ``left`` and ``right`` are samples as `rows` returns them, and ``coef`` has one row per sample of ``right`` and
+    one column per vector.
     """
 
     # Values are computed in blocks of about this many: 2 MB, which a thread keeps in its cache.
@@ -63,25 +63,21 @@ class KernelGroup(ABC):
         return rows
 
     @abstractmethod
-    def values(
-        self, left: Any, right: Any, which: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        """Yield (a, k_a(left, right)) for the kernels asked for."""
+    def values(self, left: Any, right: Any) -> Iterator[Matrix]:
+        """Yield k_a(left, right) for every kernel."""
 
     def diagonals(self, samples: Any) -> Matrix:
         """Return k_a(x, x) of every sample, one row per kernel."""
         return np.array([kernel.diagonal_of(samples) for kernel in self.kernels])
 
-    def products(
-        self, left: Any, right: Any, coef: Matrix, which: Sequence[int] | None = None, n_threads: int = 1
-    ) -> AnyArray:
-        """Return k_a(left, right) coef for the kernels asked for, of shape (kernels, rows of left, columns)."""
-        out = np.empty((len(self) if which is None else len(which), left.shape[0], coef.shape[1]))
+    def products(self, left: Any, right: Any, coef: Matrix, n_threads: int = 1) -> AnyArray:
+        """Return k_a(left, right) coef for every kernel, of shape (kernels, rows of left, columns)."""
+        out = np.empty((len(self), left.shape[0], coef.shape[1]))
 
         def fill(share: Sequence[slice]) -> None:
             for rows in share:
-                for place, (_, K) in enumerate(self.values(left[rows], right, which)):
-                    out[place, rows] = K @ coef
+                for a, K in enumerate(self.values(left[rows], right)):
+                    out[a, rows] = K @ coef
 
         shared_out(fill, self._row_blocks(left, right), n_threads)
         return out
@@ -93,27 +89,27 @@ class KernelGroup(ABC):
         which = np.flatnonzero(weights).tolist()
         if not which:
             return np.zeros((left.shape[0], coef.shape[1]))
-        return np.asarray(np.tensordot(weights[which], self.products(left, right, coef, which, n_threads), 1))
+        products = self.only(which).products(left, right, coef, n_threads)
+        return np.asarray(np.tensordot(weights[which], products, 1))
 
     def add_weighted_values(
         self, left: Any, right: Any, weights: Vector, out: AnyArray, n_threads: int = 1
     ) -> None:
         """Add Σ_a weights_a k_a(left, right) to ``out``."""
         which = np.flatnonzero(weights).tolist()
+        used = self.only(which)
 
         def fill(share: Sequence[slice]) -> None:
             for rows in share:
-                for a, K in self.values(left[rows], right, which):
+                for a, K in zip(which, used.values(left[rows], right), strict=True):
                     out[rows] += weights[a] * K
 
         if which:
             shared_out(fill, self._row_blocks(left, right), n_threads)
 
-    def energies(
-        self, samples: Any, coef: Matrix, which: Sequence[int] | None = None, n_threads: int = 1
-    ) -> Vector:
-        """Return ½ tr(coef' k_a(samples, samples) coef) for the kernels asked for."""
-        products = self.products(samples, samples, coef, which, n_threads)
+    def energies(self, samples: Any, coef: Matrix, n_threads: int = 1) -> Vector:
+        """Return ½ tr(coef' k_a(samples, samples) coef) for every kernel."""
+        products = self.products(samples, samples, coef, n_threads)
         return np.asarray(0.5 * np.tensordot(products, coef, 2))
 
     def largest(self, samples: Any) -> float:
@@ -145,12 +141,10 @@ class AnyGroup(KernelGroup):
                 kernel.matrix(Pairs(X[some]))  # says what is wrong with it
         return X
 
-    def values(
-        self, left: Any, right: Any, which: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
+    def values(self, left: Any, right: Any) -> Iterator[Matrix]:
         pairs = Pairs(left, right)
-        for a in range(len(self)) if which is None else which:
-            yield a, self.kernels[a].matrix(pairs)
+        for kernel in self.kernels:
+            yield kernel.matrix(pairs)
 
 
 class LinearGroup(KernelGroup):
@@ -158,35 +152,19 @@ class LinearGroup(KernelGroup):
 
     is_cheap = True
 
-    def values(
-        self, left: Any, right: Any, which: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
+    def values(self, left: Any, right: Any) -> Iterator[Matrix]:
         product = left @ right.T
         K = np.asarray(product.toarray() if is_sparse(product) else product)
-        for a in range(len(self)) if which is None else which:
-            yield a, K
+        yield from [K] * len(self)
 
-    def products(
-        self,
-        left: Any,
-        right: Any,
-        coef: Matrix,
-        which: Sequence[int] | None = None,
-        n_threads: int = 1,  # noqa: ARG002 - it is done at once
-    ) -> AnyArray:
+    def products(self, left: Any, right: Any, coef: Matrix, n_threads: int = 1) -> AnyArray:  # noqa: ARG002
         product = np.asarray(left @ (right.T @ coef), dtype=np.float64)
-        return np.repeat(product[None], len(self) if which is None else len(which), axis=0)
+        return np.repeat(product[None], len(self), axis=0)
 
-    def energies(
-        self,
-        samples: Any,
-        coef: Matrix,
-        which: Sequence[int] | None = None,
-        n_threads: int = 1,  # noqa: ARG002
-    ) -> Vector:
+    def energies(self, samples: Any, coef: Matrix, n_threads: int = 1) -> Vector:  # noqa: ARG002
         # ½ ||X'V||²: never negative, unlike ½ V'(XX')V.
         energy = 0.5 * float(np.sum(np.asarray(samples.T @ coef, dtype=np.float64) ** 2))
-        return np.full(len(self) if which is None else len(which), energy)
+        return np.full(len(self), energy)
 
 
 class CompiledGroup(KernelGroup):
@@ -196,12 +174,15 @@ class CompiledGroup(KernelGroup):
 
     def __init__(self, kernels: Sequence[Kernel], centre: Vector) -> None:
         super().__init__(kernels)
+        self.formulas = [formula for kernel in kernels if (formula := kernel.formula()) is not None]
         # Distances do not feel a shift of the columns, but the digits of float32 do.
-        self._centre = centre if self._formulas[0].argument == "sqeuclidean" else np.zeros_like(centre)
+        self._centre = centre if self.formulas[0].argument == "sqeuclidean" else np.zeros_like(centre)
 
-    @property
-    def _formulas(self) -> list[Formula]:
-        return [formula for kernel in self.kernels if (formula := kernel.formula()) is not None]
+    def only(self, which: Sequence[int]) -> CompiledGroup:
+        chosen = copy(self)
+        chosen.kernels = tuple(self.kernels[a] for a in which)
+        chosen.formulas = [self.formulas[a] for a in which]
+        return chosen
 
     def rows(self, X: Rows) -> AnyArray:
         return np.ascontiguousarray(X - self._centre)
@@ -209,33 +190,22 @@ class CompiledGroup(KernelGroup):
     def rows_in_dtype(self, rows: AnyArray, dtype: str) -> AnyArray:
         return rows.astype(dtype, copy=False)
 
-    def values(
-        self, left: AnyArray, right: AnyArray, which: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        chosen = range(len(self)) if which is None else which
+    def values(self, left: AnyArray, right: AnyArray) -> Iterator[Matrix]:
         # As many kernels at a time as stay in cache together.
         step = max(1, 4 * self.block_entries // max(left.shape[0] * right.shape[0], 1))
-        for start in range(0, len(chosen), step):
-            some = chosen[start : start + step]
+        for start in range(0, len(self), step):
+            some = range(start, min(start + step, len(self)))
             out = np.empty((len(some), left.shape[0], right.shape[0]), dtype=left.dtype)
             _core.kernel_values(left, right, *self._functions(some), out)
-            yield from zip(some, out, strict=True)
+            yield from out
 
     def diagonals(self, samples: AnyArray) -> Matrix:
         return super().diagonals(samples.astype(np.float64, copy=False))
 
-    def products(
-        self,
-        left: AnyArray,
-        right: AnyArray,
-        coef: Matrix,
-        which: Sequence[int] | None = None,
-        n_threads: int = 1,
-    ) -> AnyArray:
-        chosen = range(len(self)) if which is None else which
-        out = np.zeros((len(chosen), coef.shape[1], left.shape[0]))
+    def products(self, left: AnyArray, right: AnyArray, coef: Matrix, n_threads: int = 1) -> AnyArray:
+        out = np.zeros((len(self), coef.shape[1], left.shape[0]))
         columns = np.ascontiguousarray(coef.T, dtype=np.float64)
-        _core.add_products(left, right, columns, *self._functions(chosen), out, n_threads)
+        _core.add_products(left, right, columns, *self._functions(range(len(self))), out, n_threads)
         return out.transpose(0, 2, 1)
 
     def weighted_products(
@@ -260,22 +230,19 @@ class CompiledGroup(KernelGroup):
         else:
             _core.add_weighted_values(left, right, *arguments)
 
-    def energies(
-        self, samples: AnyArray, coef: Matrix, which: Sequence[int] | None = None, n_threads: int = 1
-    ) -> Vector:
-        chosen = range(len(self)) if which is None else which
-        out = np.empty(len(chosen))
+    def energies(self, samples: AnyArray, coef: Matrix, n_threads: int = 1) -> Vector:
+        out = np.empty(len(self))
         columns = np.ascontiguousarray(coef.T, dtype=np.float64)
-        _core.pair_energies(samples, columns, *self._functions(chosen), out, n_threads)
+        _core.pair_energies(samples, columns, *self._functions(range(len(self))), out, n_threads)
         return out
 
     def largest(self, samples: AnyArray) -> float:
-        rates = [formula.gamma for formula in self._formulas]
+        rates = [formula.gamma for formula in self.formulas]
         with np.errstate(over="ignore", invalid="ignore"):
             return max(4.0 * self._longest(samples) ** 2 * max(1.0, *rates), super().largest(samples))
 
     def fits_float32(self, samples: AnyArray) -> bool:
-        rates = [formula.gamma for formula in self._formulas]
+        rates = [formula.gamma for formula in self.formulas]
         return self.largest(samples) < 1e30 and max(rates) < 1e30 and min(rates) > 1e-30
 
     def errors_in_float32(self, samples: AnyArray) -> Vector:
@@ -292,7 +259,7 @@ class CompiledGroup(KernelGroup):
                 size * u * f.degree * (d + 8.0)
                 if f.function == "power"
                 else u * (2.0 * np.sqrt(f.gamma) * length + 0.4 * d + 16.0)
-                for f, size in zip(self._formulas, sizes, strict=True)
+                for f, size in zip(self.formulas, sizes, strict=True)
             ]
         )
 
@@ -303,10 +270,9 @@ class CompiledGroup(KernelGroup):
 
     def _functions(self, which: Sequence[int] | AnyArray) -> tuple[int, AnyArray, AnyArray, Vector, Vector]:
         """Return the kernels asked for as the compiled loops take them."""
-        every = self._formulas
-        some = [every[a] for a in which]
+        some = [self.formulas[a] for a in which]
         return (
-            ARGUMENTS.index(every[0].argument),
+            ARGUMENTS.index(self.formulas[0].argument),
             np.array([SHAPES.index(f.function) for f in some], dtype=np.int64),
             np.array([f.degree for f in some], dtype=np.int64),
             np.array([f.gamma for f in some], dtype=np.float64),
@@ -330,12 +296,9 @@ class GivenGroup(KernelGroup):
     def training_rows(self, X: Rows) -> Any:
         return np.arange(X.shape[0])
 
-    def values(
-        self, left: Any, right: Any, which: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
-        if which is None or len(which):
-            rows = self.matrix[left] if left.ndim == 1 else left
-            yield 0, rows if np.array_equal(right, np.arange(rows.shape[1])) else rows[:, right]
+    def values(self, left: Any, right: Any) -> Iterator[Matrix]:
+        rows = self.matrix[left] if left.ndim == 1 else left
+        yield rows if np.array_equal(right, np.arange(rows.shape[1])) else rows[:, right]
 
     def diagonals(self, samples: Any) -> Matrix:
         if samples.ndim == 2:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
 from kernelweave._typing import Matrix, Vector
-from kernelweave.kernels.base import Formula, Kernel, Rows, require_positive
+from kernelweave.kernels.base import Formula, Kernel, Rows, require_positive, require_whole
 from kernelweave.kernels.distances import squared_norms
 from kernelweave.kernels.pairs import Pairs
 
@@ -30,10 +30,9 @@ class Linear(Kernel):
     """
 
     accepts_sparse: ClassVar[bool] = True
+    is_linear: ClassVar[bool] = True
 
-    @property
-    def label(self) -> str:
-        return "linear"
+    label = "linear"
 
     def matrix(self, pairs: Pairs) -> Matrix:
         return pairs.matrix("inner").copy()
@@ -83,10 +82,7 @@ class Polynomial(Kernel):
         return f"polynomial(degree={self.degree}{text})"
 
     def check(self) -> None:
-        if not isinstance(self.degree, Integral) or self.degree < 1:
-            raise ValueError(
-                f"Polynomial cannot use degree={self.degree!r}; it has to be a whole number >= 1."
-            )
+        require_whole(self, "degree", self.degree)
         if not isinstance(self.offset, Real) or not 0.0 <= self.offset < np.inf:
             raise ValueError(
                 f"Polynomial cannot use offset={self.offset!r}; it has to be a finite number >= 0."

@@ -145,12 +145,10 @@ class RepairedGroup(GivenGroup):
         K = inner.matrix(Pairs(self.kernel.rows_of(inner, X), self.kernel.rows_of(inner, self.X)))
         return K if self.repair is None else self.repair.rows(K)
 
-    def values(
-        self, left: Any, right: Any, which: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Matrix]]:
+    def values(self, left: Any, right: Any) -> Iterator[Matrix]:
         if isinstance(right, np.ndarray) and right.ndim == 2:
             raise ValueError(
                 f"{self.kernel.label} is known against the training samples only, so it has no values between two "
                 "sets of new samples; leave Z out."
             )
-        return super().values(left, right, which)
+        return super().values(left, right)

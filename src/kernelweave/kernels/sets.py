@@ -23,6 +23,7 @@ class SharedCountKernel(CountKernel):
     """
 
     accepts_sparse: ClassVar[bool] = True
+    reads: ClassVar[Reads] = "either"
 
     stem: ClassVar[str]
     separator: str | None
@@ -30,10 +31,6 @@ class SharedCountKernel(CountKernel):
     @property
     def label(self) -> str:
         return self.stem if self.separator is None else f"{self.stem}(separator={self.separator!r})"
-
-    @property
-    def reads(self) -> Reads:
-        return "either"
 
     def check(self) -> None:
         if self.separator is not None and (not self.separator or not isinstance(self.separator, str)):

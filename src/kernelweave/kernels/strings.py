@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kernelweave import _core
 from kernelweave._typing import AnyArray, Matrix, Vector
-from kernelweave.kernels.base import Kernel, Reads, Rows
+from kernelweave.kernels.base import Kernel, Reads, Rows, require_whole
 from kernelweave.kernels.counts import CountKernel, Counts, inner_counts
 from kernelweave.kernels.objects import only_column, require
 from kernelweave.kernels.pairs import Pairs
@@ -45,6 +45,7 @@ class Spectrum(CountKernel):
     """
 
     is_inner = True
+    reads: ClassVar[Reads] = "objects"
 
     k: int | tuple[int, int] = 3
 
@@ -52,10 +53,6 @@ class Spectrum(CountKernel):
     def label(self) -> str:
         first, last = self._ends
         return f"spectrum(k={first})" if first == last else f"spectrum(k={first}..{last})"
-
-    @property
-    def reads(self) -> Reads:
-        return "objects"
 
     @property
     def _ends(self) -> tuple[Any, Any]:
@@ -110,6 +107,8 @@ class Subsequence(Kernel):
 
     """
 
+    reads: ClassVar[Reads] = "objects"
+
     length: int = 3
     decay: float = 0.5
 
@@ -117,15 +116,8 @@ class Subsequence(Kernel):
     def label(self) -> str:
         return f"subsequence(length={self.length}, decay={self.decay:g})"
 
-    @property
-    def reads(self) -> Reads:
-        return "objects"
-
     def check(self) -> None:
-        if not isinstance(self.length, Integral) or isinstance(self.length, bool) or self.length < 1:
-            raise ValueError(
-                f"Subsequence cannot use length={self.length!r}; it has to be a whole number >= 1."
-            )
+        require_whole(self, "length", self.length)
         if not isinstance(self.decay, Real) or not 0.0 < self.decay <= 1.0:
             raise ValueError(
                 f"Subsequence cannot use decay={self.decay!r}; it has to be a number above 0 and at most 1."

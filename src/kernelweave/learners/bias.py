@@ -72,14 +72,14 @@ def _flat_middle(kinks: Vector, slopes: Vector, total: float) -> float:
 
 
 @dataclass(frozen=True)
-class FilledMargin:
+class BestMargin:
     """The least of Σ w_i max(0, r − f_i)²/(2c) − r; the shares w_i max(0, r − f_i)/c, which sum to one."""
 
     value: float
     shares: Vector
 
 
-def filled_margin(f: Vector, weight: Vector, trade: float) -> FilledMargin:
+def best_margin(f: Vector, weight: Vector, trade: float) -> BestMargin:
     """Minimise Σ w_i max(0, r − f_i)²/(2c) − r over r, c = ``trade``; at c = 0 no r may exceed any f_i.
 
     The slope vanishes where Σ w_i max(0, r − f_i) = c: water of volume c poured over the sorted f.
@@ -91,7 +91,7 @@ def filled_margin(f: Vector, weight: Vector, trade: float) -> FilledMargin:
     depth = np.maximum(0.0, levels[covered] - low)
     if not depth.any():  # no water: the lowest samples bear everything
         lowest = low == 0.0
-        return FilledMargin(-float(f.min()), lowest / lowest.sum())
+        return BestMargin(-float(f.min()), lowest / lowest.sum())
     poured = weight * depth
     value = 0.5 * float(poured @ depth) / trade - float(f.min() + levels[covered])
-    return FilledMargin(value, poured / poured.sum())
+    return BestMargin(value, poured / poured.sum())

@@ -68,15 +68,8 @@ class EpsilonInsensitive(SupportVectorLearner):
         real = isinstance(epsilon, Real) and not isinstance(epsilon, bool)
         if not real or not 0.0 <= float(epsilon) < math.inf:
             raise ValueError(f"epsilon must be a finite number of at least 0; got {epsilon!r}.")
-        return DualProgram(
-            s=y,
-            d=np.zeros(y.size),
-            lo=-C,
-            hi=C,
-            group=np.zeros(y.size, dtype=np.int64),
-            sums=np.zeros(1),
-            kink=np.full(y.size, float(self.epsilon)),
-        )
+        group, kink = np.zeros(y.size, dtype=np.int64), np.full(y.size, float(self.epsilon))
+        return DualProgram(y, np.zeros(y.size), -C, C, group, sums=np.zeros(1), kink=kink)
 
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         C = self.C * weight

@@ -71,15 +71,7 @@ class Hinge(SupportVectorLearner):
         return replace(self, C=USUAL_COST if K is None else leave_one_out_cost(K, y, weight))
 
     def program(self, y: Vector, weight: Vector) -> DualProgram:
-        C = positive("C", self.C) * weight
-        return DualProgram(
-            s=y,
-            d=np.zeros(y.size),
-            lo=np.where(y > 0, 0.0, -C),
-            hi=np.where(y > 0, C, 0.0),
-            group=np.zeros(y.size, dtype=np.int64),
-            sums=np.zeros(1),
-        )
+        return DualProgram.of_classes(y, positive("C", self.C) * weight, s=y)
 
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         C = positive("C", self.C) * weight

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Vector
 from kernelweave.errors import DegenerateSamplesError
-from kernelweave.learners.bias import filled_margin
+from kernelweave.learners.bias import best_margin
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.support_vector import Loss, SupportVectorLearner
 
@@ -63,21 +63,15 @@ class MarginDistribution(SupportVectorLearner):
         if not (weight[y > 0] > 0).any() or not (weight[y <= 0] > 0).any():
             raise DegenerateSamplesError("MarginDistribution needs samples of both classes with some weight.")
         ceiling = np.where(weight > 0, 1.0, 0.0)  # no share exceeds the whole
-        return DualProgram(
-            s=np.zeros(y.size),
-            d=np.divide(self._trade(), weight, out=np.zeros(y.size), where=weight > 0),
-            lo=np.where(y > 0, 0.0, -ceiling),
-            hi=np.where(y > 0, ceiling, 0.0),
-            group=(y > 0).astype(np.int64),
-            sums=np.array([-1.0, 1.0]),
-        )
+        d = np.divide(self._trade(), weight, out=np.zeros(y.size), where=weight > 0)
+        return DualProgram.of_classes(y, ceiling, s=np.zeros(y.size), d=d, class_sum=1.0)
 
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         # Primal: Σ w_i max(0, ρ_y − y_i f_i)² / (2c) − ρ₊ − ρ₋, so each class has its own best ρ.
         trade, value, means, shares = self._trade(), 0.0, [], []
         for sign in (1.0, -1.0):
             used = (y == sign) & (weight > 0)
-            margin = filled_margin(sign * f[used], weight[used], trade)
+            margin = best_margin(sign * f[used], weight[used], trade)
             value += margin.value
             means.append(float(margin.shares @ f[used]))
             shares.append(margin.shares)

@@ -68,15 +68,7 @@ class NuHinge(SupportVectorLearner):
                 f"NuHinge got nu={self.nu}, but with these classes nu must be above 0 and at most "
                 f"{largest:.6g} (twice the weight share of the smaller class)."
             )
-        C = self._costs(weight)
-        return DualProgram(
-            s=np.zeros(y.size),
-            d=np.zeros(y.size),
-            lo=np.where(y > 0, 0.0, -C),
-            hi=np.where(y > 0, C, 0.0),
-            group=(y > 0).astype(np.int64),
-            sums=np.array([-0.5, 0.5]),
-        )
+        return DualProgram.of_classes(y, self._costs(weight), s=np.zeros(y.size), class_sum=0.5)
 
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         # With ρ± = ρ ∓ b the sum splits by class, and each half is a weighted quantile.

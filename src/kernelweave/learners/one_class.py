@@ -61,14 +61,8 @@ class OneClass(SupportVectorLearner):
             raise ValueError(
                 f"OneClass needs nu above 0 and at most 1, the share left outside; got {self.nu}."
             )
-        return DualProgram(
-            s=np.zeros(y.size),
-            d=np.zeros(y.size),
-            lo=np.zeros(y.size),
-            hi=self._costs(weight),
-            group=np.zeros(y.size, dtype=np.int64),
-            sums=np.ones(1),
-        )
+        zero, group = np.zeros(y.size), np.zeros(y.size, dtype=np.int64)
+        return DualProgram(s=zero, d=zero, lo=zero, hi=self._costs(weight), group=group, sums=np.ones(1))
 
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:  # noqa: ARG002 - there are no labels
         C = self._costs(weight)

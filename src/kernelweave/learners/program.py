@@ -33,6 +33,16 @@ class DualProgram:
     sums: Vector
     kink: Vector | None = None
 
+    @classmethod
+    def of_classes(
+        cls, y: Vector, C: Vector, s: Vector, d: Vector | None = None, class_sum: float | None = None
+    ) -> DualProgram:
+        """Return the program of v = α∘y with 0 ≤ α ≤ C and y'α = 0, or with Σ α = ``class_sum`` in each class."""
+        up, d = y > 0, np.zeros(y.size) if d is None else d
+        group = np.zeros(y.size, dtype=np.int64) if class_sum is None else up.astype(np.int64)
+        sums = np.zeros(1) if class_sum is None else np.array([-class_sum, class_sum])
+        return cls(s, d, np.where(up, 0.0, -C), np.where(up, C, 0.0), group, sums)
+
     def gain(self, v: Vector) -> float:
         """Return g = s'v − ½ v'diag(d)v − kink'|v|: the dual value without the kernel's part."""
         kinked = 0.0 if self.kink is None else float(self.kink @ np.abs(v))

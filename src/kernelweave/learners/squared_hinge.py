@@ -57,14 +57,8 @@ class SquaredHinge(SupportVectorLearner):
         C = positive("C", self.C) * weight
         # A sample of weight zero is absent: its coefficient is held at zero.
         ceiling = np.where(C > 0, np.inf, 0.0)
-        return DualProgram(
-            s=y,
-            d=np.divide(1.0, C, out=np.zeros(y.size), where=C > 0),
-            lo=np.where(y > 0, 0.0, -ceiling),
-            hi=np.where(y > 0, ceiling, 0.0),
-            group=np.zeros(y.size, dtype=np.int64),
-            sums=np.zeros(1),
-        )
+        d = np.divide(1.0, C, out=np.zeros(y.size), where=C > 0)
+        return DualProgram.of_classes(y, ceiling, s=y, d=d)
 
     def loss(self, f: Vector, y: Vector, weight: Vector) -> Loss:
         C = self.C * weight

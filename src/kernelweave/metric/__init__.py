@@ -5,7 +5,8 @@ pairs; `ITMLPlus` [Xu14, Eq. (5.4)] also from privileged features, known for tra
 [Xu14, Sec. 5.5.2] uses these to drop pairs; `SupervisedMetric` draws the pairs from labelled samples.
 
 Mathematics: `problem.py` (the LogDet problem, its dual and its certificate). Solver: `projections.py` (cyclic
-Bregman projections, and whether the hard form has a solution at all). Estimators: `itml.py` (with the `fit`
+Bregman projections, and whether the hard form has a solution at all) and `central_path.py` (Newton steps for few
+features). Estimators: `itml.py` (with the `fit`
 that all share), `itml_plus.py`, `itml_select.py`, `supervised.py`; `mahalanobis.py` is what a learnt metric
 offers, `inputs.py` checks what the user gives.
 """

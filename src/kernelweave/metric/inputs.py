@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
+from sklearn.datasets import make_spd_matrix
+from sklearn.utils.validation import check_array, column_or_1d
 
 from kernelweave._typing import AnyArray, Matrix, Vector
+from kernelweave.estimators.validation import checked_weights, require_one_type
 from kernelweave.metric.problem import PairSpace, PointPairs, distance_percentiles
 
 
@@ -40,7 +42,7 @@ def check_training_pairs(
     """Return all that a metric is learnt from."""
     checked = check_pairs(pairs, preprocessor)
     sign = check_signs(y, len(checked))
-    weight = _check_sample_weight(sample_weight, sign, dtype=np.float64, ensure_non_negative=True)
+    weight = checked_weights(sample_weight, sign)
     known, has_privileged = check_privileged(privileged, checked, indexed=np.ndim(pairs) == 2)
     return TrainingPairs(checked, sign, weight, known, has_privileged)
 
@@ -48,6 +50,8 @@ def check_training_pairs(
 def check_pairs(pairs: Any, preprocessor: Any) -> PointPairs:
     """Return pairs of shape (n, 2, d), or pairs of indices (n, 2) into the rows of the preprocessor."""
     given: AnyArray = np.asarray(pairs)
+    if callable(preprocessor) and given.ndim == 2:
+        return _named_pairs(given, preprocessor)
     if preprocessor is not None and given.ndim == 2:
         points = check_array(preprocessor, dtype=np.float64, order="C", input_name="preprocessor")
         _check_indices("pairs", given, len(points))
@@ -65,13 +69,27 @@ def check_pairs(pairs: Any, preprocessor: Any) -> PointPairs:
     return _consecutive_pairs(checked)
 
 
+def _named_pairs(names: AnyArray, preprocessor: Any) -> PointPairs:
+    """Return pairs of points by their names, which the preprocessor knows; each point is asked for once."""
+    if names.shape[1] != 2 or len(names) == 0:
+        raise ValueError(f"pairs of names must have shape (n, 2) with n > 0; got {names.shape}.")
+    different, places = np.unique(names, return_inverse=True)
+    points = points_by_index(different, preprocessor)
+    return PointPairs(points, places.reshape(names.shape).astype(np.int64))
+
+
 def _consecutive_pairs(pairs: AnyArray) -> PointPairs:
     n, _, d = pairs.shape
     return PointPairs(pairs.reshape(2 * n, d), np.arange(2 * n, dtype=np.int64).reshape(n, 2))
 
 
 def points_by_index(indices: AnyArray, preprocessor: Any) -> Matrix:
-    """Return rows of the preprocessor by their indices."""
+    """Return rows of the preprocessor by their indices, or what it returns for these names."""
+    if callable(preprocessor):
+        named = check_array(preprocessor(indices), dtype=np.float64, order="C", input_name="preprocessor(X)")
+        if len(named) != len(indices):
+            raise ValueError(f"preprocessor returned {len(named)} points for {len(indices)} names.")
+        return np.asarray(named)
     points = np.asarray(preprocessor)
     _check_indices("X", indices, len(points))
     return points[indices.astype(np.intp)]
@@ -94,6 +112,7 @@ def check_signs(y: Any, n_pairs: int) -> Vector:
     if y is None:
         raise ValueError("Pairs need labels y, +1 for similar and -1 for dissimilar ones; got None.")
     y = column_or_1d(y)
+    require_one_type(np.asarray(y))
     if len(y) != n_pairs:
         raise ValueError(f"There are {n_pairs} pairs but {len(y)} labels; they must agree.")
     values = np.unique(y)
@@ -173,11 +192,16 @@ def usable_pairs(data: TrainingPairs) -> AnyArray:
             stacklevel=4,
         )
     usable = (data.weight > 0.0) & ~hopeless
+    require_pairs(usable)
+    return usable
+
+
+def require_pairs(usable: AnyArray) -> None:
+    """Raise where no pair is left to learn from."""
     if not usable.any():
         raise ValueError(
             "No pair is left to learn from: all are dissimilar at distance zero or have weight 0."
         )
-    return usable
 
 
 def _first_few(mask: AnyArray) -> str:
@@ -187,15 +211,17 @@ def _first_few(mask: AnyArray) -> str:
     return f"{'number' if len(numbers) == 1 else 'numbers'} {shown}{', …' if len(numbers) > 5 else ''}"
 
 
-def check_prior(name: str, prior: Any, points: Matrix) -> Matrix:
+def check_prior(name: str, prior: Any, points: Matrix, random_state: Any = None) -> Matrix:
     """Return the positive definite matrix that a word or an array stands for."""
     dim = points.shape[1]
-    legal = f"{name} must be 'identity', 'covariance' or a ({dim}, {dim}) array"
+    legal = f"{name} must be 'identity', 'covariance', 'random' or a ({dim}, {dim}) array"
     if isinstance(prior, str):
         if prior == "identity":
             return np.eye(dim)
         if prior == "covariance":
             return _inverse_covariance(name, points)
+        if prior == "random":
+            return np.asarray(make_spd_matrix(dim, random_state=random_state))
         raise ValueError(f"{legal}; got {prior!r}.")
     M: Matrix = np.array(prior, dtype=np.float64)
     if M.shape != (dim, dim):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelweave._typing import AnyArray
+from kernelweave._typing import AnyArray, Matrix
 from kernelweave.estimators.base import reset
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.validation import check_count, check_number
@@ -18,10 +18,16 @@ from kernelweave.metric.inputs import (
     TrainingPairs,
     check_prior,
     check_training_pairs,
+    require_pairs,
     resolve_bounds,
     usable_pairs,
 )
-from kernelweave.metric.mahalanobis import MahalanobisMetric, best_threshold, metric_components
+from kernelweave.metric.mahalanobis import (
+    MahalanobisMetric,
+    best_threshold,
+    check_calibration,
+    metric_components,
+)
 from kernelweave.metric.problem import LogDetProblem, PairSpace
 from kernelweave.metric.projections import BregmanProjections, MetricResult
 
@@ -44,19 +50,21 @@ class ITML(MahalanobisMetric):
     ----------
     gamma : float, default=1.0
         Price of missing the goals: near 0 the metric stays at the prior; large values take many sweeps.
-    prior : "identity", "covariance" or array of shape (d, d), default="identity"
-        M0. "covariance" is the inverse covariance of the points.
+    prior : "identity", "covariance", "random" or array of shape (d, d), default="identity"
+        M0. "covariance" is the inverse covariance of the points, "random" a random positive definite matrix.
     bounds : (u, l) or None, default=None
         Squared distances that similar pairs should stay below, dissimilar ones above. None takes the 3rd and
         97th percentile of the squared distances (under the prior) between the points.
     max_iter : int, default=1000
         Most sweeps over the pairs.
-    tol : float, default=1e-7
+    tol : float, default=1e-6
         Relative duality gap to stop at. The metric's error goes with its square root.
-    preprocessor : array of shape (n_points, d) or None, default=None
-        The table of points; then pairs may be given as indices (n, 2) and nothing is copied.
+    preprocessor : array of shape (n_points, d), callable or None, default=None
+        The table of points; then pairs may be given as indices (n, 2) and nothing is copied. Or a function that
+        returns the points of an array of names, whatever these are.
     random_state : int, RandomState or None, default=None
-        Seed of the order of the pairs, a new one in every sweep; it changes the result within ``tol`` only.
+        Seed of the order of the pairs, a new one in every sweep, which changes the result within ``tol`` only,
+        and of a random prior.
     verbose : int, default=0
         1 shows a bar with the gap.
 
@@ -92,7 +100,7 @@ class ITML(MahalanobisMetric):
     >>> pairs = X.reshape(30, 2, 3)
     >>> y = np.where(abs(pairs[:, 0, 0] - pairs[:, 1, 0]) < 1, 1, -1)  # only the first feature matters
     >>> model = ITML(random_state=0).fit(pairs, y)
-    >>> bool(np.diag(model.get_mahalanobis_matrix()).argmax() == 0), model.duality_gap_ < 1e-7
+    >>> bool(np.diag(model.get_mahalanobis_matrix()).argmax() == 0), model.duality_gap_ < 1e-6
     (True, True)
 
     """
@@ -101,29 +109,48 @@ class ITML(MahalanobisMetric):
     prior: Any = "identity"
     bounds: Any = None
     max_iter: int = 1000
-    tol: float = 1e-7
+    tol: float = 1e-6
     preprocessor: Any = None
     random_state: Any = None
     verbose: int = 0
 
-    def fit(self, pairs: Any, y: Any, privileged: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        pairs: Any,
+        y: Any,
+        privileged: Any = None,  # noqa: ARG002
+        sample_weight: Any = None,
+        calibration_params: dict[str, Any] | None = None,
+    ) -> Self:
         """Learn the metric from pairs (n, 2, d) and y = ±1; ``sample_weight`` multiplies gamma per pair.
 
         Pairs of weight 0 decide nothing: neither the metric nor its bounds nor the threshold.
-        ``privileged`` is ignored: it is there so that ITML can replace `ITMLPlus`.
+        ``privileged`` is ignored: it is there so that ITML can replace `ITMLPlus`. ``calibration_params`` are
+        those of `calibrate_threshold` for ``threshold_``; None is the most accurate one.
         """
-        return self._fit(pairs, y, None, sample_weight)
+        return self._fit(pairs, y, None, sample_weight, calibration_params)
 
-    def _fit(self, pairs: Any, y: Any, privileged: Any, sample_weight: Any) -> Self:
+    def _fit(
+        self,
+        pairs: Any,
+        y: Any,
+        privileged: Any,
+        sample_weight: Any,
+        calibration_params: dict[str, Any] | None,
+    ) -> Self:
         """Fit any learner of the family; they differ in `_select_pairs`, `_problem` and `_solver`."""
         self._check_parameters()
+        rule = check_calibration(calibration_params or {})
         reset(self)
         given = check_training_pairs(pairs, y, privileged, sample_weight, self.preprocessor)
+        usable = usable_pairs(given)
+        samples = given.subset(usable).pairs.used_points()  # whatever pairs are dropped
         given = self._select_pairs(given)
-        used = usable_pairs(given)
+        used = usable & (given.weight > 0.0)
+        require_pairs(used)
         data = given.subset(used)
-        result = self._solve(self._problem(data))
-        self._set_fitted(result, data, used)
+        result = self._solve(self._problem(data, samples))
+        self._set_fitted(result, data, used, rule)
         self._warn_unless_converged(result)
         return self
 
@@ -136,10 +163,10 @@ class ITML(MahalanobisMetric):
         """Return the pairs with weights of zero where they are not to be learnt from."""
         return given
 
-    def _problem(self, data: TrainingPairs) -> LogDetProblem:
-        points = data.pairs.used_points()
-        prior = check_prior("prior", self.prior, points)
-        self.bounds_ = resolve_bounds(self.bounds, points, prior)
+    def _problem(self, data: TrainingPairs, samples: Matrix) -> LogDetProblem:
+        """Return the problem of these pairs, its prior and bounds those of all samples."""
+        prior = check_prior("prior", self.prior, samples, self.random_state)
+        self.bounds_ = resolve_bounds(self.bounds, samples, prior)
         space = PairSpace(data.pairs.points, data.pairs.ends, prior)
         return LogDetProblem.itml(space, data.sign, self.bounds_, self.gamma * data.weight)
 
@@ -151,21 +178,24 @@ class ITML(MahalanobisMetric):
         with gap_bars(self.verbose, "check") as bar:
             return self._solver().solve(problem, rng, bar("metric", self.tol))
 
-    def _set_fitted(self, result: MetricResult, data: TrainingPairs, used: AnyArray) -> None:
+    def _set_fitted(
+        self, result: MetricResult, data: TrainingPairs, used: AnyArray, rule: dict[str, Any]
+    ) -> None:
         """Set what was learnt from ``data``, the ``used`` ones of the pairs given."""
         self.n_features_in_ = data.pairs.dim
         self.classes_ = np.array([-1, 1])
         self.components_ = metric_components(result.M)
         self.multipliers_ = np.zeros(len(used))
         self.multipliers_[used] = result.a
-        self.certificate_ = result.certificate
-        self.duality_gap_ = result.certificate.relative_gap
+        self.certificate_ = replace(result.certificate, tol=self.tol)
+        known = np.isfinite(result.certificate.gap)
+        self.duality_gap_ = result.certificate.relative_gap if known else float("inf")
         self.objective_ = result.certificate.upper
         self.history_ = list(result.history)
         self.n_iter_ = result.n_sweeps
         if len(np.unique(data.sign)) == 2:
             distances = data.pairs.lengths(self.components_)
-            self.threshold_ = best_threshold(distances, data.sign, weight=data.weight)
+            self.threshold_ = best_threshold(distances, data.sign, weight=data.weight, **rule)
         else:  # pairs of one kind do not show where the other begins: half way between the goals
             self.threshold_ = float(np.mean(np.sqrt(self.bounds_)))
 

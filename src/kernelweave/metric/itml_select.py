@@ -38,6 +38,7 @@ class ITMLSelect(ITML):
     Notes
     -----
     The baseline ITML-S of [Xu14, Sec. 5.5.2].
+    Bounds and priors are those of all samples, as there, not only of those whose pairs are kept.
     Differs from the paper: how many pairs to remove is not stated there; here it is a parameter.
 
     Examples
@@ -55,12 +56,19 @@ class ITMLSelect(ITML):
 
     drop: float = 0.1
 
-    def fit(self, pairs: Any, y: Any, privileged: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        pairs: Any,
+        y: Any,
+        privileged: Any = None,
+        sample_weight: Any = None,
+        calibration_params: dict[str, Any] | None = None,
+    ) -> Self:
         """Learn from pairs (n, 2, d), y = ±1 and privileged features as in `ITMLPlus.fit`.
 
         ``sample_weight`` multiplies gamma in both stages; pairs of weight 0 are not among those to drop from.
         """
-        return self._fit(pairs, y, privileged, sample_weight)
+        return self._fit(pairs, y, privileged, sample_weight, calibration_params)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

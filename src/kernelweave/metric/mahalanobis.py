@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +26,8 @@ def metric_components(M: Matrix) -> Matrix:
 class MahalanobisMetric(BaseEstimator):  # type: ignore[misc]
     """A metric d(x, x')² = (x - x')'M(x - x') that was learnt; ``components_`` is L with M = L'L.
 
-    ``preprocessor`` is the table of points that pairs may be indices into, or None.
+    ``preprocessor`` is the table of points that pairs may be indices into, a function from names to points, or
+    None.
     """
 
     preprocessor: Any
@@ -37,8 +37,11 @@ class MahalanobisMetric(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "components_")
         return np.asarray(self.components_.T @ self.components_)
 
-    def get_metric(self) -> Callable[[Any, Any], float]:
-        """Return the distance as a function of two points, for example for scikit-learn's neighbours."""
+    def get_metric(self) -> MahalanobisDistance:
+        """Return the distance as a function of two points, for example for scikit-learn's neighbours.
+
+        With ``squared=True`` the function returns the squared distance.
+        """
         check_is_fitted(self, "components_")
         return MahalanobisDistance(self.components_.copy())
 
@@ -89,14 +92,10 @@ class MahalanobisMetric(BaseEstimator):  # type: ignore[misc]
 
         The last two keep the other rate at ``min_rate`` or above.
         """
-        check_choice("strategy", strategy, STRATEGIES)
-        if strategy == "f_beta":
-            check_number("beta", beta, above=0.0)
-        elif strategy != "accuracy":
-            check_share("min_rate", min_rate)
+        rule = check_calibration({"strategy": strategy, "min_rate": min_rate, "beta": beta})
         distances = self.pair_distance(pairs)
         signs = check_signs(y, len(distances))
-        return self.set_threshold(best_threshold(distances, signs, strategy, min_rate=min_rate, beta=beta))
+        return self.set_threshold(best_threshold(distances, signs, **rule))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -110,14 +109,38 @@ class MahalanobisMetric(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def check_calibration(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `calibrate_threshold` after checking them."""
+    unknown = sorted(set(params) - {"strategy", "min_rate", "beta"})
+    if unknown:
+        raise ValueError(
+            f"A threshold is calibrated by strategy, min_rate and beta; got {', '.join(map(repr, unknown))}."
+        )
+    rule = {"strategy": "accuracy", "min_rate": None, "beta": 1.0} | params
+    check_choice("strategy", rule["strategy"], STRATEGIES)
+    if rule["strategy"] == "f_beta":
+        check_number("beta", rule["beta"], above=0.0)
+    elif rule["strategy"] != "accuracy":
+        check_share("min_rate", rule["min_rate"])
+    return rule
+
+
 class MahalanobisDistance:
     """The learnt distance of two points, as something to call."""
 
     def __init__(self, components: Matrix) -> None:
         self.components = components
 
-    def __call__(self, first: Any, second: Any) -> float:
-        return float(np.linalg.norm(self.components @ (np.asarray(first) - np.asarray(second))))
+    def __call__(self, first: Any, second: Any, squared: bool = False) -> float:
+        x, z = (np.asarray(point, dtype=np.float64) for point in (first, second))
+        width = self.components.shape[1]
+        if x.shape != (width,) or z.shape != (width,):
+            raise ValueError(
+                f"The metric compares two points of {width} features, received arrays of shape {x.shape} and "
+                f"{z.shape}; for many pairs use pair_distance, for whole tables Euclidean distances of transform(X)."
+            )
+        moved = self.components @ (x - z)
+        return float(moved @ moved) if squared else float(np.linalg.norm(moved))
 
 
 def best_threshold(

@@ -16,6 +16,7 @@ import numpy as np
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.errors import InfeasibleError
+from kernelweave.metric.central_path import follow_central_path, n_unknowns
 from kernelweave.metric.problem import LogDetProblem, PairSpace, PointPairs, PrimalPoint, ProjectionState
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.problem import Record
@@ -48,7 +49,7 @@ class BregmanProjections:
 
     Parameters
     ----------
-    tol : float, default=1e-7
+    tol : float, default=1e-6
         Relative duality gap to stop at.
     max_iter : int, default=1000
         Most sweeps, each a visit to every pair.
@@ -57,6 +58,10 @@ class BregmanProjections:
         in [Xu14, Algorithm 6], and the metrics come to rest away from the optimum.
     resting_change : float, default=1e-3
         Relative change of the multipliers in one sweep that counts as rest; used without corrections only.
+    newton_after : int, default=10
+        After so many sweeps an interior point takes over, which costs no more than a few more of them where
+    max_unknowns : int, default=500
+        the metrics have at most so many entries. Sweeps go on if it does not close the gap.
 
     Notes
     -----
@@ -79,10 +84,12 @@ class BregmanProjections:
 
     """
 
-    tol: float = 1e-7
+    tol: float = 1e-6
     max_iter: int = 1000
     corrected: bool = True
     resting_change: float = 1e-3
+    newton_after: int = 10
+    max_unknowns: int = 500
 
     def solve(
         self,
@@ -92,8 +99,7 @@ class BregmanProjections:
     ) -> MetricResult:
         """Return the metrics; Ctrl-C ends the sweeps and keeps the best so far."""
         with blas_threads(1):
-            interior = find_interior_point(problem, rng) if problem.is_hard else None
-            bounds = BestBounds(problem, interior, progress)
+            bounds = BestBounds(problem, self._feasible_point(problem, rng), progress, self.corrected)
             state = problem.initial_state()
             try:
                 stopped = self._sweep_until_converged(problem, state, bounds, rng)
@@ -103,11 +109,23 @@ class BregmanProjections:
                 stopped = "interrupted"
         return bounds.result(stopped, use_last=not self.corrected)
 
+    def _feasible_point(self, problem: LogDetProblem, rng: np.random.Generator) -> PrimalPoint | None:
+        """Return a strictly feasible point of the hard form; uncorrected steps are taken where there is none too."""
+        if not problem.is_hard:
+            return None
+        try:
+            return find_interior_point(problem, rng)
+        except InfeasibleError:
+            if self.corrected:
+                raise
+            return None
+
     def _sweep_until_converged(
         self, problem: LogDetProblem, state: ProjectionState, bounds: BestBounds, rng: np.random.Generator
     ) -> str:
         if self.corrected and bounds.update(state, 0).relative_gap <= self.tol:
             return "converged"  # the priors satisfy every pair
+        small, tried_newton = n_unknowns(problem) <= self.max_unknowns, False
         next_check = 2
         for sweep in range(1, self.max_iter + 1):
             # 1. Visit every pair once, in an order of its own for every sweep.
@@ -127,6 +145,14 @@ class BregmanProjections:
                 return "converged"
             if n_failed or at_rest:
                 return "broken" if n_failed else "steady"
+            # 4. Where few features leave many pairs tight, Newton steps in the metrics end what sweeps began.
+            if self.corrected and not tried_newton and sweep >= self.newton_after and small:
+                tried_newton = True
+                follow_central_path(
+                    problem, state, lambda at: bounds.update(at, bounds.n_sweeps).relative_gap <= self.tol
+                )
+                if bounds.certificate.relative_gap <= self.tol:
+                    return "converged"
         return "max_iter"
 
 
@@ -142,8 +168,10 @@ class BestBounds:
         problem: LogDetProblem,
         interior: PrimalPoint | None,
         progress: Callable[[Record], None] | None,
+        needs_feasible: bool = True,
     ) -> None:
         self.problem, self.interior, self.progress = problem, interior, progress
+        self.needs_feasible = needs_feasible
         self.started = time.perf_counter()
         self.best: PrimalPoint | None = None
         self.last = problem.space.prior, problem.privileged.prior
@@ -156,7 +184,7 @@ class BestBounds:
     def update(self, state: ProjectionState, n_sweeps: int) -> Certificate:
         """Certify the state, remember what is better than before, and return the best bounds."""
         self.n_sweeps = n_sweeps
-        if self.problem.is_hard and self.interior is None:
+        if self.problem.is_hard and self.interior is None and self.needs_feasible:
             raise_if_infeasible(self.problem, state.a, self.previous_a)
             self.previous_a = state.a.copy()
         point, found = self.problem.certify(state, self.interior)
@@ -165,19 +193,24 @@ class BestBounds:
             self.best, self.upper = point, found.upper
         if found.lower > self.lower:
             self.lower, self.multipliers = found.lower, (state.a.copy(), state.b.copy())
-        certificate = Certificate(self.upper, self.lower)
+        certificate = self.certificate
         seconds = time.perf_counter() - self.started
         self.history.append(Record(certificate, seconds, int(np.count_nonzero(state.a))))
         if self.progress is not None:
             self.progress(self.history[-1])
         return certificate
 
+    @property
+    def certificate(self) -> Certificate:
+        return Certificate(self.upper, self.lower)
+
     def result(self, stopped: str, use_last: bool) -> MetricResult:
         """Return the metrics of the upper bound, or the last ones as the multipliers made them."""
         assert self.best is not None
         M, P = self.last if use_last else (self.best.M, self.best.P)
-        certificate = Certificate(self.upper, self.lower)
-        return MetricResult(M, P, *self.multipliers, certificate, tuple(self.history), self.n_sweeps, stopped)
+        return MetricResult(
+            M, P, *self.multipliers, self.certificate, tuple(self.history), self.n_sweeps, stopped
+        )
 
 
 def find_interior_point(problem: LogDetProblem, rng: np.random.Generator) -> PrimalPoint | None:

@@ -7,14 +7,23 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.estimators.base import reset
-from kernelweave.estimators.validation import check_count, check_number
+from kernelweave.estimators.validation import (
+    check_count,
+    check_number,
+    keep_labels,
+    label_column,
+    require_classes,
+    with_fitted_columns,
+)
+from kernelweave.metric.inputs import check_pairs, points_by_index
 from kernelweave.metric.itml import ITML
+from kernelweave.metric.mahalanobis import MahalanobisDistance
+from kernelweave.views.tables import as_floats, as_table
 
 
 def pairs_from_labels(
@@ -80,6 +89,8 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Share of pairs with equal labels.
     random_state : int, RandomState or None, default=None
         Seed of the pairs.
+    preprocessor : array of shape (n_points, d), callable or None, default=None
+        The table of points; then X may be indices (n,) into it. Or a function from names to points.
 
     Attributes
     ----------
@@ -110,13 +121,20 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     n_pairs: int | None = None
     similar_share: float = 0.5
     random_state: Any = None
+    preprocessor: Any = None
 
-    def fit(self, X: Any, y: Any, privileged: Any = None) -> Self:
-        """Learn from samples X (n, d), labels y and privileged features (n, g), NaN rows where not known."""
+    def fit(
+        self, X: Any, y: Any, privileged: Any = None, calibration_params: dict[str, Any] | None = None
+    ) -> Self:
+        """Learn from samples X (n, d), labels y and privileged features (n, g), NaN rows where not known.
+
+        ``calibration_params`` are those of `ITML.calibrate_threshold`, for the threshold on the pairs drawn.
+        """
         check_count("n_pairs", self.n_pairs, optional=True)
         check_number("similar_share", self.similar_share, above=0.0, below=1.0)
         reset(self)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = self._points(X, reset=True), label_column(y)
+        check_consistent_length(X, y)
         self.classes_ = self._check_classes(y)
         rng = check_random_state(self.random_state)
         # 20 pairs for every pair of classes, as metric-learn makes.
@@ -125,12 +143,28 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         learner = clone(ITML() if self.learner is None else self.learner).set_params(preprocessor=X)
         if learner.random_state is None:
             learner.set_params(random_state=rng.randint(2**31 - 1))
-        learner.fit(self.pairs_, self.pair_labels_, privileged=privileged)
+        learner.fit(
+            self.pairs_, self.pair_labels_, privileged=privileged, calibration_params=calibration_params
+        )
         self.learner_ = learner.set_params(preprocessor=None)  # the samples are not kept
         return self
 
+    def _points(self, X: Any, *, reset: bool) -> Matrix:
+        """Return samples as numbers, by their indices or names where a preprocessor knows them.
+
+        A frame's columns are put in the order of the fit; one that holds no numbers is named.
+        """
+        if self.preprocessor is not None and np.ndim(X) == 1:
+            X = points_by_index(np.asarray(X), self.preprocessor)
+        elif hasattr(X, "columns"):
+            X = as_table(X, "X") if reset else with_fitted_columns(self, as_table(X, "X"))
+            as_floats(X, "X")
+            if reset:
+                keep_labels(self, X)
+        return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
+
     def _check_classes(self, y: AnyArray) -> AnyArray:
-        check_classification_targets(y)
+        require_classes(y)
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(
@@ -145,7 +179,7 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def transform(self, X: Any) -> Matrix:
         """Return X L': points whose Euclidean distances are the learnt ones."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = self._points(X, reset=False)
         return self.learner_.transform(X)  # type: ignore[no-any-return]
 
     def get_mahalanobis_matrix(self) -> Matrix:
@@ -153,10 +187,22 @@ class SupervisedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_is_fitted(self)
         return self.learner_.get_mahalanobis_matrix()  # type: ignore[no-any-return]
 
-    def pair_distance(self, pairs: Any) -> Vector:
-        """Return the learnt distance of the two points of every pair (n, 2, d)."""
+    def get_metric(self) -> MahalanobisDistance:
+        """Return the distance as a function of two points; with ``squared=True`` it is the squared one."""
         check_is_fitted(self)
-        return self.learner_.pair_distance(pairs)  # type: ignore[no-any-return]
+        return self.learner_.get_metric()  # type: ignore[no-any-return]
+
+    @property
+    def components_(self) -> Matrix:
+        """L with M = L'L, as the learner has it."""
+        return np.asarray(self.learner_.components_)
+
+    def pair_distance(self, pairs: Any) -> Vector:
+        """Return the learnt distance of the two points of every pair (n, 2, d), or of indices (n, 2)."""
+        check_is_fitted(self)
+        checked = check_pairs(pairs, self.preprocessor)
+        validate_data(self, checked.points, reset=False, skip_check_array=True)
+        return checked.lengths(self.learner_.components_)
 
     def pair_score(self, pairs: Any) -> Vector:
         """Return minus the distance: the larger, the more similar."""

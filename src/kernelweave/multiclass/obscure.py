@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import joblib
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelweave._threads import blas_threads
-from kernelweave._typing import AnyArray, Matrix
+from kernelweave._threads import blas_threads, threads_for
+from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.bank.features import Features
+from kernelweave.bank.protocol import FittedKernels
 from kernelweave.estimators.base import KernelEstimator, predicted_classes, reset
 from kernelweave.estimators.column_notes import note_columns
+from kernelweave.estimators.learnt_kernel import KernelFeatures
 from kernelweave.estimators.progress import gap_bars
 from kernelweave.estimators.training import warn_of_gap
 from kernelweave.estimators.validation import (
@@ -35,8 +37,10 @@ from kernelweave.estimators.validation import (
     require_same_rows,
     sample_weights,
 )
+from kernelweave.gram import SolverSize, StoragePolicy, build_gram_stack
 from kernelweave.gram.memory import require_room
 from kernelweave.multiclass.checkpoint import Checkpoint, as_checkpoint
+from kernelweave.multiclass.crammer_singer import solve_on_simplex
 from kernelweave.multiclass.dual_ascent import DualAscent
 from kernelweave.multiclass.partitioned_ascent import solve_partitioned
 from kernelweave.multiclass.partitions import PartitionedData, PartitionReader
@@ -61,7 +65,7 @@ class OptimumBounds(NamedTuple):
     upper: float
 
 
-class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+class ObscureClassifier(ClassifierMixin, KernelFeatures, KernelEstimator):  # type: ignore[misc]
     r"""Multiclass p-norm multiple kernel learning without intercept, with bounds of its optimum.
 
     .. math:: \min_w \tfrac{\lambda}{2} \|\bar w\|_{2,p}^2 + \tfrac1N \sum_i
@@ -73,8 +77,8 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         The kernels; None is `KernelBank.default()`. The paper wants k(x, x) ≤ 1, see `UnitDiagonal`.
     C : float, default=1.0
         Price of a margin violation, λ = 1/(CN).
-    p : float in (1, 2], default=1.5
-        Norm over the kernels: near 1 few kernels count, 2 is the plain sum of kernels.
+    p : float in [1, 2], default=1.5
+        Norm over the kernels: 1 selects a few, 2 is the plain sum of kernels. With 1 a matrix of all samples is held.
     solver : DualAscent, OnlineBatch, Pegasos or None, default=None
         None is ``DualAscent()``, to a gap of 1e-3; ``OnlineBatch`` is the paper's algorithm, ``Pegasos`` its baseline.
     features : RandomFourier, Nystroem or None, default=None
@@ -100,13 +104,15 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     dual_coef_, support_, n_support_ : coefficients (classes, support), their samples, their number
     objective_ : the value of the problem at the model
     bounds_ : (lower, upper) of the optimum; ``certificate_``, ``duality_gap_`` say the same
-    history_ : records (certificate, seconds, active kernels); n_iter_ their number; n_passes_ rows used / N
+    history_ : records (certificate, seconds, active kernels); n_iter_ their number; n_passes_ rows used / N, the inner
+        solves with p = 1
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
     -----
     [Orabona10, Eq. (9)], solved by its Algorithms 1 and 2 (`OnlineBatch`) or in the dual. ``kernel_weights_``
-    lie on the sphere of the norm p/(2−p); for p = 2 all are 1. ``partial_fit`` streams Algorithm 1.
+    lie on the sphere of the norm p/(2−p); for p = 2 all are 1. ``partial_fit`` streams Algorithm 1. p = 1 is
+    [Orabona10, Eq. (8)] with its p = 1: simplex MKL with the machine of Crammer and Singer, by `ProjectedGradient`.
     Symbols: paper M → classes, F → M kernels, s^j → kernel m, λ = 1/(CN).
     Differs from the paper: two classes are allowed; bounds; sample weights; the default is the dual solver.
 
@@ -163,6 +169,12 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         weight = sample_weights(sample_weight, self.class_weight, self.classes_, index)
         rng = self._generator()
         features = None if self.features is None else self.features.fit(fitted, X, rng)
+        if self.p == 1.0:
+            result = self._solve_on_simplex(fitted, index, weight)
+            self._set_fitted(fitted, None, None, result)
+            note_columns(self, X, y)
+            self._warn_unless_finished(result)
+            return self
         rows = self._kernel_rows(fitted, features, X)
         lam = 1.0 / (float(self.C) * index.size)
         problem = PNormProblem(rows, index.astype(np.int64), self.classes_.size, lam, float(self.p), weight)
@@ -213,7 +225,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.kernel_weights_, self.kernel_norms_ = found.eta, found.norms
         self.scorer_: Any = FeatureScorer(features, found.eta, found.theta)
         self.n_support_ = found.n_support
-        self._set_bounds(found.certificate, found.history)
+        self._set_bounds(found.certificate, found.history, tol)
         warn_of_gap(found.certificate, tol, f"max_rounds={max_rounds} were made; raise it, or tol")
         return self
 
@@ -261,12 +273,14 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         check_number("C", self.C, above=0.0)
-        check_number("p", self.p, above=1.0, below=np.nextafter(2.0, 3.0))
+        check_number("p", self.p, above=np.nextafter(1.0, 0.0), below=np.nextafter(2.0, 3.0))
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
         solver = self.part("solver")
         check_part("solver", solver, PNormSolver, "DualAscent(), OnlineBatch() or Pegasos()")
         solver.check()
         as_checkpoint(self.checkpoint)
+        if self.p == 1.0:
+            self._check_for_simplex(solver)
         if self.features is not None:
             check_part("features", self.features, Features, "RandomFourier(n_features=200)")
             if is_precomputed(self.bank):
@@ -274,8 +288,19 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
                     "Explicit features need a bank that computes its kernels; got bank='precomputed'."
                 )
 
+    def _check_for_simplex(self, solver: PNormSolver) -> None:
+        """Refuse what p = 1 could only ignore."""
+        if not isinstance(solver, DualAscent):
+            raise ValueError(
+                f"p=1 is solved in the dual: solver must be DualAscent() or None; got {solver!r}."
+            )
+        for name in ("features", "checkpoint"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"p=1 takes no {name}; use p above 1, such as p=1.05, or {name}=None.")
+
     def _check_for_partitions(self, max_rounds: Any) -> None:
         """Refuse what training on partitions could only ignore."""
+        self._require_powers("fit_partitions")
         if self.features is None:
             raise ValueError("Training on partitions needs explicit features: features=RandomFourier(200).")
         check_count("max_rounds", max_rounds)
@@ -290,14 +315,36 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
                 "lost worker held."
             )
 
+    def _require_powers(self, method: str) -> None:
+        """Raise ValueError for p = 1, whose dual norm is no power of sums."""
+        if self.p == 1.0:
+            raise ValueError(f"{method} needs p above 1, such as p=1.05; got p=1.")
+
+    def _solve_on_simplex(self, fitted: FittedKernels, index: AnyArray, weight: Vector) -> PNormResult:
+        """Solve the problem of p = 1, on kernels in float64 that are stored if they fit into memory."""
+        solver, n_classes = self.part("solver"), self.classes_.size
+        policy = StoragePolicy(
+            centre=False,
+            tol=solver.tol,
+            dtype="float64",
+            memory_limit=self.memory_limit,
+            n_threads=threads_for(self.n_jobs),
+            solver=SolverSize(columns=n_classes),
+            stored_up_to=20_000,
+        )
+        with gap_bars(self.verbose) as bar, blas_threads(1):
+            grams = build_gram_stack(fitted, policy)
+            check_diagonals(np.diagonal(grams.combine(np.ones(len(fitted))))[None])
+            progress = bar("simplex", solver.tol)
+            how = (float(self.C), weight, solver.tol, int(np.ceil(solver.max_passes)), progress)
+            return solve_on_simplex(grams, index.astype(np.int64), n_classes, *how)
+
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _kernel_rows(self, fitted: Any, features: Any, X: Any) -> KernelRows:
         if features is None:
-            rows = build_kernel_rows(
-                fitted, self.classes_.size, self.memory_limit, effective_n_jobs(self.n_jobs)
-            )
+            rows = build_kernel_rows(fitted, self.classes_.size, self.memory_limit, threads_for(self.n_jobs))
             check_diagonals(rows.diagonals)
             return rows
         # Beside the features a solver holds K_m A, a change of it, and a copy on the way.
@@ -317,7 +364,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def _column_checker(self) -> Any:
         """Return an estimator of the same bank that knows the columns of the first partition."""
         checker = type(self)(bank=self.bank)
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "column_labels_"):
             if hasattr(self, name):
                 setattr(checker, name, getattr(self, name))
         return checker
@@ -334,7 +381,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         parts = (samples, problem.lam, problem.p, self.part("solver"), self.features, seed)
         return checkpoint.with_key(parts, problem.rows.square_block(probes), problem.y, problem.weight)
 
-    def _set_fitted(self, fitted: Any, features: Any, rows: KernelRows, result: PNormResult) -> None:
+    def _set_fitted(self, fitted: Any, features: Any, rows: KernelRows | None, result: PNormResult) -> None:
         """Set the learnt attributes from the solution."""
         self.bank_ = fitted.for_prediction()
         self.kernel_names_ = fitted.names
@@ -342,15 +389,16 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.support_ = np.flatnonzero(result.coef.any(axis=1))
         self.dual_coef_ = np.ascontiguousarray(result.coef[self.support_].T)
         self.n_support_ = int(self.support_.size)
-        self._set_bounds(result.certificate, result.history)
+        self._set_bounds(result.certificate, result.history, getattr(self.part("solver"), "tol", None))
         self.n_passes_ = result.passes
         self.scorer_ = KernelScorer(self.bank_, result.eta, self.dual_coef_, self.support_, self._n_threads)
         if isinstance(rows, FeatureRows):
             self.scorer_ = FeatureScorer(features, result.eta, rows.Phi.T @ result.coef)
 
-    def _set_bounds(self, certificate: Certificate, history: Sequence[Record]) -> None:
-        """Set the bounds of the optimum, and their history."""
-        self.certificate_, self.bounds_ = certificate, OptimumBounds(certificate.lower, certificate.upper)
+    def _set_bounds(self, certificate: Certificate, history: Sequence[Record], tol: float | None) -> None:
+        """Set the bounds of the optimum, and their history; ``tol`` is the relative gap asked for, if any was."""
+        self.certificate_ = replace(certificate, tol=tol)
+        self.bounds_ = OptimumBounds(certificate.lower, certificate.upper)
         self.duality_gap_, self.objective_ = certificate.relative_gap, certificate.upper
         self.history_ = list(history)
         self.n_iter_ = len(self.history_)
@@ -376,6 +424,7 @@ class ObscureClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     def _update_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         """Pass a batch through the stream, and set the attributes that follow from it."""
+        self._require_powers("partial_fit")
         if is_precomputed(self.bank):
             raise ValueError(
                 "partial_fit needs a bank that computes its kernels: samples of later batches have no "

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank.features import FittedFeatures
-from kernelweave.estimators.validation import check_input, label_column, labels_among
+from kernelweave.estimators.validation import check_input, label_column, labels_among, require_classes
 from kernelweave.multiclass.partitioned_ascent import PartitionUpdate, SharedTheta, update_partition
 from kernelweave.multiclass.rows import FeatureRows
 from kernelweave.views.batches import as_partitions
@@ -111,7 +110,7 @@ def _count_labels(number: int, y: Any) -> tuple[AnyArray, AnyArray]:
     try:
         y = label_column(y)
         if y.size:
-            check_classification_targets(y)
+            require_classes(y)
     except ValueError as error:
         raise ValueError(f"In partition {number}: {error}") from error
     labels, counts = np.unique(y, return_counts=True)

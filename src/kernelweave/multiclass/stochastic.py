@@ -50,6 +50,12 @@ class ThetaIterate:
         self.s, self.q, self.smallest_factor = s.copy(), q, smallest_factor
         self.factor, self.total, self.count = 1.0, 0.0, 0
         self.past: Matrix | None = None
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """Compute ‖θ̄‖_{2,q} and the weights σ_j anew; most visits change neither, or only the length of θ̄."""
+        square, self.weights = dual_norm_and_weights(self.s, self.q)
+        self.norm = float(np.sqrt(square))
 
     def load(
         self, places: Indices, y: AnyArray, weight: Vector, G: AnyArray, K: AnyArray, diagonals: Matrix
@@ -67,8 +73,7 @@ class ThetaIterate:
 
         The weight is 0 where the multiclass hinge loss [Orabona10, Eq. (5)] is: then nothing has to change.
         """
-        eta = dual_norm_and_weights(self.s, self.q)[1]
-        scores = self.factor * (eta @ self._G[:, k]) / self.q  # w̄ · φ̄(x, c), with w^j = σ_j θ^j / q
+        scores = self.factor * (self.weights @ self._G[:, k]) / self.q  # w̄ · φ̄(x, c), with w^j = σ_j θ^j / q
         label = self._y[k]
         own, scores[label] = scores[label], -np.inf
         rival = int(scores.argmax())
@@ -86,10 +91,12 @@ class ThetaIterate:
             self._G[:, :, c] += amount * self._K[:, k]
             if self.past is not None:
                 self.past[i, c] += amount * self.total
+        self._weigh()
 
     def shrink(self, factor: float) -> None:
         """Multiply θ̄ by a factor from 0 to 1."""
         self.s *= factor * factor
+        self.norm *= factor
         self.factor *= factor
         if abs(self.factor) >= self.smallest_factor:
             return
@@ -102,14 +109,8 @@ class ThetaIterate:
 
     def project(self, radius: float) -> None:
         """Shrink θ̄ into the ball of this radius."""
-        norm = self.norm
-        if norm > radius:
-            self.shrink(radius / norm)
-
-    @property
-    def norm(self) -> float:
-        """‖θ̄‖_{2,q}."""
-        return float(np.sqrt(dual_norm_and_weights(self.s, self.q)[0]))
+        if self.norm > radius:
+            self.shrink(radius / self.norm)
 
     def pair_norm(self, k: int) -> float:
         """Return ‖z̄‖_{2,q} of the k-th sample of the batch: every block of z̄ holds φ(x) twice."""
@@ -139,17 +140,15 @@ class ThetaIterate:
 
     def state(self) -> dict[str, Any]:
         """Return what has to be saved."""
-        names = ("V", "s", "factor", "total", "count", "past")
+        names = ("V", "s", "norm", "weights", "factor", "total", "count", "past")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def restore(self, state: dict[str, AnyArray]) -> None:
         """Continue from a saved state."""
         self.V, self.s, self.past = state["V"], state["s"], state.get("past")
-        self.factor, self.total, self.count = (
-            float(state["factor"]),
-            float(state["total"]),
-            int(state["count"]),
-        )
+        self.norm, self.weights = float(state["norm"]), state["weights"]
+        self.factor, self.total = float(state["factor"]), float(state["total"])
+        self.count = int(state["count"])
 
 
 @dataclass

@@ -75,7 +75,7 @@ class SwitchesDisplay(Display):
         estimator : SampleAdaptiveMKLClassifier
             A fitted one.
         label : class label or None, default=None
-            Whose switches to draw beyond two classes; None is the first class.
+            Whose switches, and whose weights, to draw beyond two classes; None is the first class.
         order : bool, default=True
             Bring samples with the same switches together.
         ax : matplotlib axes or None, default=None
@@ -89,8 +89,8 @@ class SwitchesDisplay(Display):
         switches, weights = estimator.switches_, estimator.kernel_weights_
         available = getattr(estimator.bank_, "available", None)
         problem = 0 if label is None else _class_index(estimator.classes_, label)
-        if switches.ndim == 3:  # two classes share theirs
-            switches, weights = switches[problem], weights[problem]
+        switches = switches[problem] if switches.ndim == 3 else switches  # classes may share theirs
+        weights = weights[problem] if weights.ndim == 2 else weights
         if order:
             rows = np.lexsort(switches.T[::-1])
             switches = switches[rows]

@@ -10,8 +10,10 @@ svm_plus_problem    the mathematics of SVM+: variables, and two bounds of the op
 svm_plus_solver     `SVMPlus`, the learner for fixed kernels: interior point and SMO
 two_spaces          both spaces' kernels as one stack `TwoSpaces`, their weights as one set `BothGeometries`
 svm_2k              the estimator `SVM2K`
-svm_2k_problem      the mathematics of SVM-2K and its interior point
+svm_2k_problem      the mathematics of SVM-2K: variables, best intercepts, and two bounds of the optimum
+svm_2k_solver       SVM-2K by SMO and by interior point
 interior            what both interior points share
+storage             how the kernels of both methods are held
 ==================  ==========================================================================================
 """
 

@@ -9,9 +9,8 @@ from threading import Event
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
 from kernelweave.bank.cross import contributions, scores
@@ -23,6 +22,7 @@ from kernelweave.estimators.progress import gap_bars, interruptible, raising_whe
 from kernelweave.estimators.training import stop_reason, warn_of_gap
 from kernelweave.estimators.validation import (
     as_bank,
+    check_choice,
     check_count,
     check_from_zero,
     check_input,
@@ -32,9 +32,10 @@ from kernelweave.estimators.validation import (
     sample_weights,
     signs,
 )
-from kernelweave.gram import StoragePolicy, build_gram_stack
 from kernelweave.kernels import Gaussian, Linear
-from kernelweave.privileged.svm_2k_problem import SVM2KPrices, SVM2KSolution, solve_two_views
+from kernelweave.privileged.storage import matrices, most_samples, require_matrices
+from kernelweave.privileged.svm_2k_problem import SVM2KPrices, SVM2KSolution, TwoViews
+from kernelweave.privileged.svm_2k_solver import METHODS, TwoViewSolver
 from kernelweave.solvers import Progress
 
 
@@ -63,10 +64,13 @@ class SVM2K(KernelClassifier):
         Price of a disagreement, D > 0. Small: two separate classifiers; large: two that agree.
     epsilon : float, default=0.1
         Disagreement that costs nothing, at least 0.
+    method : {"auto", "interior", "smo"}, default="auto"
+        How it is solved: by interior point, or by SMO from both views' C-SVCs. "auto" is SMO, and the interior
+        point where SMO is slow and there are at most 4,000 samples.
     tol : float, default=1e-4
         Relative duality gap to stop at.
     max_iter : int or None, default=None
-        Most steps of the interior point; None is 100.
+        Most rounds of SMO and steps of the interior point together; None is 100.
     class_weight : dict, "balanced" or None, default=None
         Factor on all prices per class.
     probability : bool, default=False
@@ -116,6 +120,7 @@ class SVM2K(KernelClassifier):
         C_b: float | None = None,
         D: float = 1.0,
         epsilon: float = 0.1,
+        method: str = "auto",
         tol: float = 1e-4,
         max_iter: int | None = None,
         class_weight: Any = None,
@@ -129,6 +134,7 @@ class SVM2K(KernelClassifier):
         self.C_b = C_b
         self.D = D
         self.epsilon = epsilon
+        self.method = method
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
@@ -192,21 +198,14 @@ class SVM2K(KernelClassifier):
         check_count("max_iter", self.max_iter, optional=True)
         check_number("memory_limit", self.memory_limit, above=0.0, optional=True)
         check_from_zero("epsilon", self.epsilon)
+        check_choice("method", self.method, METHODS)
 
     def _solve(
         self, fitted: FittedKernels, Y: Matrix, weight: Vector, classes: AnyArray
     ) -> list[SVM2KSolution]:
-        n_jobs = effective_n_jobs(self.n_jobs)
-        policy = StoragePolicy(
-            centre=False,
-            tol=self.tol,
-            dtype="float64",  # the interior point needs all digits
-            memory_limit=self.memory_limit,
-            n_threads=n_jobs,
-        )
-        with blas_threads(1):
-            grams = build_gram_stack(fitted, policy)
-        K_a, K_b = (grams.combine(row) for row in np.eye(2))
+        n_jobs = threads_for(self.n_jobs)
+        require_matrices(2, fitted.n_samples, self.memory_limit)
+        K_a, K_b = matrices(fitted, self.tol, self.memory_limit, n_jobs)
         with gap_bars(self.verbose, "step") as bars, blas_threads(n_jobs if Y.shape[1] == 1 else 1):
             names = ["both views"] if Y.shape[1] == 1 else [f"class {label}" for label in classes]
             jobs = [
@@ -225,9 +224,13 @@ class SVM2K(KernelClassifier):
         prices = SVM2KPrices(self.C * price, C_b * price, self.D * price, self.epsilon)
         if used.size < y.size:
             K_a, K_b = K_a[np.ix_(used, used)], K_b[np.ix_(used, used)]
-        solution = solve_two_views(
-            K_a, K_b, y[used], prices, self.tol, self.max_iter, raising_when_stopped(stop, progress)
+        solver = TwoViewSolver(
+            self.tol,
+            self.method,
+            max_iter=100 if self.max_iter is None else self.max_iter,
+            max_dense=min(4_000, most_samples(TwoViewSolver.MATRICES, self.memory_limit)),
         )
+        solution = solver.solve(TwoViews(K_a, K_b, y[used], prices), raising_when_stopped(stop, progress))
         if solution.stopped == "interrupted":
             stop.set()
         coef = np.zeros((y.size, 2))
@@ -240,4 +243,4 @@ class SVM2K(KernelClassifier):
         self.dual_coef_ = coef[:, :, self.support_]
         self.intercept_ = np.array([solution.intercept for solution in solutions])
         self.n_iter_ = max(solution.steps for solution in solutions)
-        self._set_certificates([solution.certificate for solution in solutions])
+        self._set_certificates([solution.certificate for solution in solutions], self.tol)

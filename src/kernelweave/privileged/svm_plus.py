@@ -9,10 +9,9 @@ from threading import Event
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils import _safe_indexing, check_array
 
-from kernelweave._threads import blas_threads
+from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.bank import KernelBank, Views
 from kernelweave.bank.protocol import FittedKernels
@@ -36,8 +35,8 @@ from kernelweave.estimators.validation import (
     signs,
 )
 from kernelweave.geometry import Geometry, Simplex
-from kernelweave.gram import GramStack, StoragePolicy, build_gram_stack
 from kernelweave.kernels import Gaussian, Kernel
+from kernelweave.privileged.storage import most_samples, require_matrices, store
 from kernelweave.privileged.svm_plus_problem import SVMPlusSolution
 from kernelweave.privileged.svm_plus_solver import METHODS, SVMPlus
 from kernelweave.privileged.two_spaces import BothGeometries, TwoSpaces
@@ -67,8 +66,8 @@ class SVMPlusClassifier(KernelClassifier):
     geometry, privileged_geometry : geometry or None, default=None
         The sets of the weights in either space; None is ``Simplex()``.
     method : {"auto", "interior", "smo"}, default="auto"
-        How one SVM+ is solved: by interior point, or by SMO, which "auto" takes for many samples. Where some
-        samples have no privileged features it is the interior point in any case.
+        How one SVM+ is solved: by interior point, or by SMO. "auto" is SMO, and the interior point where SMO is
+        slow. Where some samples have no privileged features it is the interior point in any case.
     tol : float, default=1e-4
         Relative duality gap to stop at.
     max_iter : int or None, default=None
@@ -177,7 +176,7 @@ class SVMPlusClassifier(KernelClassifier):
         classes, index = encode_labels(y, fitted.n_samples)
         weight = sample_weights(sample_weight, self.class_weight, classes, index)
         Y = signs(index, classes.size)
-        spaces = self._build_grams(fitted, privileged, 1 if Y.shape[1] > 1 else effective_n_jobs(self.n_jobs))
+        spaces = self._build_grams(fitted, privileged, 1 if Y.shape[1] > 1 else threads_for(self.n_jobs))
         results = self._solve(spaces, Y, weight, classes)
         self.classes_ = classes
         self.bank_ = fitted.for_prediction()
@@ -199,28 +198,20 @@ class SVMPlusClassifier(KernelClassifier):
 
     def _build_grams(self, fitted: FittedKernels, privileged: Any, n_threads: int) -> TwoSpaces:
         """Store the kernels of both spaces, the second for the samples with privileged features."""
-        decision = self._stored(fitted, n_threads)
-        self.privileged_names_: tuple[str, ...] = ()
+        n = fitted.n_samples
         bank = as_kernels("privileged_kernel", self.part("privileged_kernel"))
-        if privileged is None:
-            return TwoSpaces(decision, None, np.zeros(0, dtype=np.intp), self.lam)
-        features, rows = read_privileged(privileged, fitted.n_samples, pairwise=is_precomputed(bank))
+        features, rows = None, np.zeros(0, dtype=np.intp)
+        if privileged is not None:
+            features, rows = read_privileged(privileged, n, pairwise=is_precomputed(bank))
+        by_pairs = self.method != "interior" and rows.size in (0, n)
+        require_matrices(2 if by_pairs else 8, n, self.memory_limit)
+        how = (self.tol, self.memory_limit, n_threads)
+        self.privileged_names_: tuple[str, ...] = ()
         if not rows.size:
-            return TwoSpaces(decision, None, rows, self.lam)
+            return TwoSpaces(store(fitted, *how), None, rows, self.lam)
         privileged_fitted = as_bank(bank).fit(features)
         self.privileged_names_ = privileged_fitted.names
-        return TwoSpaces(decision, self._stored(privileged_fitted, n_threads), rows, self.lam)
-
-    def _stored(self, fitted: FittedKernels, n_threads: int) -> GramStack:
-        policy = StoragePolicy(
-            centre=False,
-            tol=self.tol,
-            dtype="float64",  # the interior point needs all digits
-            memory_limit=self.memory_limit,
-            n_threads=n_threads,
-        )
-        with blas_threads(1):
-            return build_gram_stack(fitted, policy)
+        return TwoSpaces(store(fitted, *how), store(privileged_fitted, *how), rows, self.lam)
 
     def _solve(self, spaces: TwoSpaces, Y: Matrix, weight: Vector, classes: AnyArray) -> list[Result]:
         """Solve one binary problem per column of Y."""
@@ -228,14 +219,26 @@ class SVMPlusClassifier(KernelClassifier):
         geometry = BothGeometries(self.part("geometry"), self.part("privileged_geometry"), n_decision)
         geometry.check(spaces.n_kernels)
         has_privileged = np.isin(np.arange(spaces.n_samples), spaces.rows)
-        learner = SVMPlus(self.C, has_privileged, self.method, spaces.n_threads, n_decision)
+        fixed = (
+            n_decision == 1 and spaces.n_kernels <= 2
+        )  # weights to learn would ask for a loose solve first
+        learner = SVMPlus(
+            self.C,
+            has_privileged,
+            self.method,
+            spaces.n_threads,
+            n_decision,
+            tol=0.9 * self.tol if fixed else None,
+            max_dense=min(4_000, most_samples(8, self.memory_limit)),
+            max_low_rank=min(8_000, most_samples(5, self.memory_limit)),
+        )
         names = ["weights"] if Y.shape[1] == 1 else [f"class {label}" for label in classes]
         with gap_bars(self.verbose) as bar, blas_threads(1):
             jobs = [
                 partial(self._train, Problem(spaces, y, learner, geometry, weight), bar(name, self.tol))
                 for y, name in zip(Y.T, names, strict=True)
             ]
-            return interruptible(jobs, effective_n_jobs(self.n_jobs))
+            return interruptible(jobs, threads_for(self.n_jobs))
 
     def _train(self, problem: Problem, progress: Progress | None, stop: Event) -> Result:
         result = Newton(tol=self.tol, max_iter=self.max_iter).run(
@@ -255,7 +258,7 @@ class SVMPlusClassifier(KernelClassifier):
         self.dual_coef_ = coef[:, self.support_]
         self.intercept_ = np.array([float(solution.intercept) for solution in solutions])
         self.slack_ = np.array([solution.xi for solution in solutions])
-        self._set_certificates([result.certificate for result in results])
+        self._set_certificates([result.certificate for result in results], self.tol)
         self.n_iter_ = max(result.n_iter for result in results)
         histories = [list(result.history) for result in results]
         self.history_ = histories[0] if len(results) == 1 else histories

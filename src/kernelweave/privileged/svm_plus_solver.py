@@ -44,15 +44,19 @@ class SVMPlus(Learner):
     has_privileged : array of bool or None, default=None
         Which samples have a z; None is all. The slacks of the others are their own, as in the C-SVC.
     method : {"auto", "interior", "smo"}, default="auto"
-        "auto" takes the interior point unless there are too many samples to factorise their kernels, or the
-        price of slacks leaves them little room to move. Samples without a z need the interior point.
+        "auto" is SMO, and the interior point where SMO has not closed the gap after so many steps that it
+        would have taken a good part of the interior point's time. Samples without a z need the interior point.
     n_threads : int, default=1
         Threads of the linear algebra.
     n_decision : int, default=1
         How many of the kernel weights are those of the decision space.
+    tol : float or None, default=None
+        Relative gap of every inner solve; None lets the outer solver ask for what it needs.
     max_dense, max_low_rank : int, default=4_000, 8_000
-        Most samples for which "auto" takes the interior point. A step costs up to 3n³ operations and six
-        matrices, or n³/3 and three of them where the privileged kernel has low rank.
+        Most samples for which "auto" ends in the interior point. A step of it takes up to 3n³ operations and
+        eight matrices, or n³/3 and five of them where the privileged kernel has low rank.
+    smo_steps, low_rank_steps : float, default=0.25, 0.08
+        How many times n² steps SMO has before the interior point, and where K* has low rank.
 
     Examples
     --------
@@ -70,8 +74,11 @@ class SVMPlus(Learner):
     method: str = "auto"
     n_threads: int = 1
     n_decision: int = 1
+    tol: float | None = None
     max_dense: int = 4_000
     max_low_rank: int = 8_000
+    smo_steps: float = 0.25
+    low_rank_steps: float = 0.08
 
     has_bias = True
 
@@ -95,6 +102,7 @@ class SVMPlus(Learner):
         tol: float = 1e-3,
     ) -> SVMPlusSolution:
         terms = self._terms(y, weight)
+        tol = tol if self.tol is None else positive("tol", self.tol)
         used = np.flatnonzero(terms.C > 0.0)
         if used.size < terms.C.size:  # the others have neither margins nor slacks to pay for
             inside = np.ix_(used, used)
@@ -111,29 +119,39 @@ class SVMPlus(Learner):
     ) -> SVMPlusSolution:
         if not terms.has_privileged.any():
             return _solve_c_svc(K, terms, warm, tol)
+        takes_pairs, n = bool(terms.has_privileged.all()), terms.y.size
+        if self.method == "smo" and takes_pairs:
+            return solve_smo(K, G, terms, warm, tol)
+        if self.method == "interior" or not takes_pairs:
+            return self._solve_interior(K, G, terms, tol)
+        low_rank = _has_low_rank(G)
+        share = self.low_rank_steps if low_rank else self.smo_steps
+        falls_back = n <= (self.max_low_rank if low_rank else self.max_dense)
+        first = solve_smo(K, G, terms, warm, tol, int(share * n**2) if falls_back else None)
+        if first.relative_gap <= tol or not falls_back:
+            return first
+        second = self._solve_interior(K, G, terms, tol)
+        if second.relative_gap > tol:  # rounding ended it
+            second = solve_smo(K, G, terms, second.coef, tol, int(share * n**2))
+        return min(first, second, key=lambda solution: solution.gap)
+
+    def _solve_interior(self, K: Matrix, G: Matrix, terms: SVMPlusTerms, tol: float) -> SVMPlusSolution:
         rows = terms.rows
         F = low_rank_factor(G if rows.size == len(G) else G[np.ix_(rows, rows)])
-        if self._takes_smo(G, F, terms):
-            return solve_smo(K, G, terms, warm, tol)
         with blas_threads(self.n_threads):
             return solve_interior(K, G, F, terms, tol)
-
-    def _takes_smo(self, G: Matrix, F: Matrix | None, terms: SVMPlusTerms) -> bool:
-        if not terms.has_privileged.all():
-            return False
-        if self.method != "auto":
-            return self.method == "smo"
-        n = terms.y.size
-        if n > (self.max_dense if F is None else self.max_low_rank):
-            return True
-        # Where C K*/λ is small the slacks hardly move, and SMO is faster from a few hundred samples on.
-        return F is None and n >= 200 and float(np.diagonal(G).mean() * terms.C.mean()) <= 1.0
 
     def _terms(self, y: AnyArray, weight: Vector | None) -> SVMPlusTerms:
         y = np.ascontiguousarray(y, dtype=np.float64)
         C = positive("C", self.C) * (np.ones(y.size) if weight is None else weight)
         known = np.ones(y.size, dtype=bool) if self.has_privileged is None else self.has_privileged
         return SVMPlusTerms(y, C, known & (C > 0.0))
+
+
+def _has_low_rank(G: Matrix) -> bool:
+    """Tell by every so many of its rows whether factors of G save an interior point most of its work."""
+    rows = np.arange(0, len(G), -(-len(G) // 400))
+    return low_rank_factor(np.ascontiguousarray(G[np.ix_(rows, rows)])) is not None
 
 
 def _solve_c_svc(K: Matrix, terms: SVMPlusTerms, warm: AnyArray | None, tol: float) -> SVMPlusSolution:
@@ -153,33 +171,38 @@ def _with_all_samples(solution: SVMPlusSolution, terms: SVMPlusTerms, used: Indi
 
 
 def solve_smo(
-    K: Matrix, G: Matrix, terms: SVMPlusTerms, warm: AnyArray | None, tol: float
+    K: Matrix,
+    G: Matrix,
+    terms: SVMPlusTerms,
+    warm: AnyArray | None,
+    tol: float,
+    most_steps: int | None = None,
 ) -> SVMPlusSolution:
     """Solve by two or three variables at a time, without any factorisation; all have privileged features.
 
-    Starts from the coefficients ``warm``. Each round asks for a ten times smaller violation of the optimality
-    conditions until the gap is small enough.
+    Starts from the coefficients ``warm``. Each round asks for a smaller violation of the optimality conditions
+    until the gap is small enough, or ``most_steps`` are used up; None is 2,000 per sample, where ordinary
+    problems take 10 to 500.
     """
     K, G = np.ascontiguousarray(K), np.ascontiguousarray(G)
     start = (0.5 * terms.C, 0.5 * terms.C) if warm is None else dual_variables(terms, warm)
     alpha, beta = feasible_dual(terms, *start)
-    steps_left = 2_000 * terms.y.size  # ordinary problems take 10 to 500 steps per sample
-    violation, best = tol, None
-    for _ in range(12):
+    steps_left = 2_000 * terms.y.size if most_steps is None else most_steps
+    violation, best = max(tol, 1e-2), None
+    while True:
         coef = coefficients(terms, alpha, beta)
         f, g = K @ coef[:, 0], G @ coef[:, 1]
         steps, reached = _core.smo_plus(K, G, terms.y, alpha, beta, f, g, violation, steps_left)
+        steps_left -= steps
         alpha, beta = feasible_dual(terms, alpha, beta)  # sums that rounding has moved
         coef = coefficients(terms, alpha, beta)
         solution = evaluate(terms, coef, np.column_stack([K @ coef[:, 0], G @ coef[:, 1]]))
-        steps_left -= steps
         if best is None or solution.gap < best.gap:
             best = solution
         if best.relative_gap <= tol or steps_left <= 0 or reached > violation:
-            break
-        violation *= 0.1
-    assert best is not None
-    return best
+            return best
+        # The gap shrinks about in proportion to what SMO leaves.
+        violation *= float(np.clip(0.7 * tol / solution.relative_gap, 0.05, 0.7))
 
 
 def solve_interior(

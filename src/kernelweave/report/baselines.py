@@ -49,7 +49,7 @@ def baselines(model: Any, fitted: Any, y: Any) -> dict[str, Any]:
     # A search over very many single kernels takes long: the 30 of largest weight are tried. That choice was
     # made on all rows, in the baseline's favour.
     heaviest = np.argsort(-np.atleast_2d(fitted.kernel_weights_).mean(axis=0), kind="stable")[:30]
-    singles = single_kernels(bank, sorted(heaviest.tolist()), len(fitted.kernel_names_))
+    singles = single_kernels(bank, sorted(heaviest.tolist()), fitted.kernel_names_)
     models = {
         AVERAGE: grid_search(average, costs, folds),
         SINGLE: grid_search(average, singles | costs, folds),
@@ -62,12 +62,12 @@ def baselines(model: Any, fitted: Any, y: Any) -> dict[str, Any]:
     return models | {name: clone(dummy)}
 
 
-def single_kernels(bank: Any, which: Sequence[int], n_kernels: int) -> ParamGrid:
-    """Return a grid of the kernels of a bank, each alone."""
+def single_kernels(bank: Any, which: Sequence[int], names: Sequence[str]) -> ParamGrid:
+    """Return a grid of some kernels of a bank, each alone; by their names, as folds may have others beside them."""
     if is_precomputed(bank):
-        unit = np.eye(n_kernels)
+        unit = np.eye(len(names))
         return {"geometry": [Point(unit[m].tolist()) for m in which]}
-    return {"bank": [ChosenBank(bank, [m]) for m in which]}
+    return {"bank": [ChosenBank(bank, [str(names[m])]) for m in which]}
 
 
 def grid_search(model: Any, grid: ParamGrid, folds: int) -> Any:

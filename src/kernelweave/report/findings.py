@@ -163,6 +163,10 @@ def require_reportable(model: Any) -> None:
             "regressor."
         )
     best_estimator(last)._require_fit()
+    if getattr(best_estimator(last), "multilabel_", False):
+        raise TypeError(
+            f"A report is of one label per sample, but {type(last).__name__} learnt several: report on a model of each."
+        )
 
 
 def divisible(kernel_model: Any, X: Any) -> Any:
@@ -211,6 +215,7 @@ def _view_costs(
         with_chosen_kernels(found.model, found.model),
         X,
         views,
+        found.kernel_model.kernel_names_,
         lambda view, reduced, X_reduced: _scores(f"without {view}", reduced, X_reduced, found, tick),
     )
     return ViewCosts(found.held.scores, without, share)

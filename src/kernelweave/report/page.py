@@ -14,19 +14,33 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import AnyArray
+from kernelweave.bank.column_table import ColumnUse
 from kernelweave.evaluation import paired, summary
 from kernelweave.explain.contributions import views_of_kernels
 from kernelweave.report import charts
 from kernelweave.report.baselines import AVERAGE, CONCATENATED, SINGLE
+from kernelweave.report.columns import alike
 from kernelweave.report.findings import Findings
 
+# Of more columns than these only groups that were treated alike are shown.
+MOST_COLUMNS = 500
 PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
 
 
 def render(
-    found: Findings, *, title: str, data: Mapping[str, Any], samples: Sequence[str], today: date | None
+    found: Findings,
+    *,
+    title: str,
+    data: Mapping[str, Any],
+    samples: Sequence[str],
+    today: date | None,
+    columns: Sequence[ColumnUse] = (),
+    lacking: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the page; ``samples`` are the names of all rows, ``data`` the lines about the table."""
+    """Return the page; ``samples`` are the names of all rows, ``data`` the lines about the table.
+
+    ``columns`` says what was done with every column, and ``lacking`` how many rows, and who, lack which view.
+    """
     template, style, script = (_asset(name) for name in ("page.html", "style.css", "page.js"))
     doubtful = [] if found.doubt is None else [samples[row] for row in found.doubt.rows]
     drawn = {
@@ -54,6 +68,10 @@ def render(
             confusion=_confusion(found),
             doubt=_doubtful_samples(found, doubtful),
             certificate=_certificate(found),
+            columns=columns if len(columns) <= MOST_COLUMNS else (),
+            column_groups=alike(columns),
+            lacking=lacking or {},
+            n_samples=len(samples),
             versions={name: version(name) for name in PACKAGES} | {"Python": platform.python_version()},
             today=today,
             style=style,

@@ -16,6 +16,7 @@ from kernelweave.explain.contributions import unwrap
 from kernelweave.explain.refits import unlabelled_rows
 from kernelweave.io import written_whole
 from kernelweave.report.baselines import best_estimator
+from kernelweave.report.columns import columns_of, lacking_rows, lacking_summary
 from kernelweave.report.findings import MethodScores, divisible, gather_findings, require_reportable
 from kernelweave.report.held_out import Tick
 
@@ -41,7 +42,8 @@ def write_report(
     Held-out score against the average kernel, the best single kernel and one kernel of all columns; kernel
     weights with bootstrap intervals and selection frequency; what every view counts and what leaving it out
     costs; the path of the weights along θ (p, v) with a slider; calibration and confusion; the rows the model
-    is least certain of, kernel by kernel; the certificate; data and versions.
+    is least certain of, kernel by kernel; the certificate; what was done with every column, and who lacks which view;
+    data and versions.
 
     Parameters
     ----------
@@ -116,8 +118,11 @@ def write_report(
     )
     found.notes[:0] = [note for note in notes if note not in found.notes]
     target = _target_lines(y, unlabelled_rows(model, y), is_regressor(model))
+    kernel_model, X_kernels = found.kernel_model, unwrap(model, X)[1]
     page = render(
         found,
+        columns=columns_of(kernel_model),
+        lacking=lacking_summary(lacking_rows(kernel_model.bank, X_kernels), names),
         title=title or f"{type(found.kernel_model).__name__}: what it learnt",
         data={"Rows": str(n), **target, **(data or {})},
         samples=names,
@@ -137,6 +142,8 @@ def require_installed() -> None:
 
 
 def _row_names(X: Any, n: int) -> list[str]:
+    if getattr(X, "ids", None) is not None:  # Views that were joined
+        return [str(name) for name in X.ids]
     index = getattr(X, "index", None)
     return [str(k) for k in (index if index is not None and not callable(index) else range(n))]
 

@@ -76,7 +76,7 @@ class OuterLoop(Solver):
         try:
             stopped = self.iterate(state, eta)
         except KeyboardInterrupt:
-            if state.best is None:  # nothing to return yet
+            if not state.log.records:  # nothing to return yet
                 raise
             stopped = "interrupted"
         return state.result(stopped)

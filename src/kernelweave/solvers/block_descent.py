@@ -75,7 +75,7 @@ class BlockDescent(OuterLoop):
 
     def _has_stalled(self, state: OuterState) -> bool:
         """Whether the last inner solves hardly narrowed the gap: rounding leaves no more digits."""
-        gaps = [record.certificate.relative_gap for record in state.history[-1 - self.patience :]]
+        gaps = [record.certificate.relative_gap for record in state.log.records[-1 - self.patience :]]
         return len(gaps) > self.patience and gaps[-1] > 0.99 * gaps[0]
 
 

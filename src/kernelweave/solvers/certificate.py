@@ -17,7 +17,7 @@ open, the kernels are read once more as given.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -36,17 +36,33 @@ if TYPE_CHECKING:
 class Certificate:
     """lower ≤ optimum ≤ upper, for kernels without negative eigenvalues.
 
+    ``tol`` is the relative gap that was asked for, None where nothing was.
+
     Examples
     --------
     >>> from kernelweave.solvers import Certificate
-    >>> certificate = Certificate(upper=10.0, lower=9.0)
+    >>> certificate = Certificate(upper=10.0, lower=9.0, tol=1e-3)
     >>> certificate.gap, certificate.relative_gap
     (1.0, 0.1)
+    >>> print(certificate)
+    objective 10, lower bound 9, gap 1 (0.1 of the objective): above the tolerance of 0.001
 
     """
 
     upper: float
     lower: float
+    tol: float | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        bounds = f"objective {self.upper:.8g}, lower bound {self.lower:.8g}, gap {self.gap:.2g}"
+        if self.tol is None:
+            return f"{bounds} ({self.relative_gap:.2g} of the objective)"
+        where = "within" if self.relative_gap <= self.tol else "above"
+        return f"{bounds} ({self.relative_gap:.2g} of the objective): {where} the tolerance of {self.tol:g}"
+
+    def __repr__(self) -> str:
+        tol = "" if self.tol is None else f", tol={float(self.tol)!r}"
+        return f"Certificate(upper={float(self.upper)!r}, lower={float(self.lower)!r}{tol})"
 
     @classmethod
     def enclosing(cls, upper: float, lower: float) -> Self:

@@ -11,6 +11,7 @@ from kernelweave._typing import AnyArray, Indices, Vector
 from kernelweave.errors import IndefiniteKernelError
 from kernelweave.geometry.base import SupportsWorkingSet
 from kernelweave.solvers.base import OuterLoop
+from kernelweave.solvers.certificate import dual_point
 from kernelweave.solvers.newton import Newton
 from kernelweave.solvers.problem import Evaluation, OuterState, Problem, WarmStart
 
@@ -64,7 +65,7 @@ class ColumnGeneration(OuterLoop):
         while not state.finished:
             working = _grown(working, h, self.batch + geometry.min_active(n_kernels))
             bank = problem.grams.subset(working)
-            solver = Newton(tol=_tolerance(state), max_iter=state.n_left)
+            solver = Newton(tol=_tolerance(state), max_iter=max(1, state.max_iter - state.n_solved))
             try:
                 result = solver.run(replace(inner, grams=bank), _start(inner, point, working))
             except IndefiniteKernelError as error:  # it counts within the working set
@@ -89,7 +90,9 @@ def _evaluated(state: OuterState, eta: Vector, proof: AnyArray) -> tuple[Evaluat
     if state.finished or np.array_equal(proof, point.inner.coef):
         return point, point.h
     # At a kink the coefficients are not unique, and only their mixture closes the gap.
-    return point, state.add_dual_coef(proof)
+    mixed = dual_point(state.problem, state.problem.grams, proof)
+    state.add_dual_point(mixed)
+    return point, mixed.h
 
 
 def _grown(working: Indices, h: Vector, many: int) -> Indices:

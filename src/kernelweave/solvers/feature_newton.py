@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -21,7 +20,7 @@ from kernelweave.solvers.feature_problem import (
     PassSums,
     SampleBlocks,
 )
-from kernelweave.solvers.problem import Problem, Progress, Record
+from kernelweave.solvers.problem import Problem, Progress, Record, RecordLog
 from kernelweave.solvers.warm_start import representative_rows
 
 # The exact kernels of this many samples say which of them to begin with.
@@ -155,7 +154,7 @@ class FeatureNewton(Part):
                 return found
             n_passes += used
             found = self._over_all_kernels(problem, found)
-            log.add(found)
+            log.add_pass(found)
             entering = found.entering(problem.geometry)
             if found.certificate.relative_gap <= tol:
                 return replace(found, stopped="converged")
@@ -210,7 +209,7 @@ class FeatureNewton(Part):
                         point, before = before.towards(point, share), None
                         continue
                 found = problem.bounds(point, sums, width)
-                log.add(found)
+                log.add_pass(found)
             except KeyboardInterrupt:
                 if best is None:
                     raise
@@ -264,18 +263,11 @@ def first_weights(grams: GramStack, Y: Matrix, weight: Vector, learner: Any, geo
         return np.asarray(geometry.start(n_kernels))
 
 
-@dataclass
-class _PassLog:
-    """The records of all passes."""
+class _PassLog(RecordLog):
+    """The records of all passes, and what the last one found."""
 
-    progress: Progress | None
-    records: list[Record] = field(default_factory=list)
     last: BoundedPoint | None = None
-    _began: float = field(default_factory=time.perf_counter)
 
-    def add(self, found: BoundedPoint) -> None:
-        seconds = time.perf_counter() - self._began
+    def add_pass(self, found: BoundedPoint) -> None:
         self.last = found
-        self.records.append(Record(found.certificate, seconds, int(np.count_nonzero(found.point.eta))))
-        if self.progress is not None:
-            self.progress(self.records[-1])
+        self.add(found.certificate, int(np.count_nonzero(found.point.eta)))

@@ -360,7 +360,10 @@ class FeatureProblem:
 
     def model_minimiser(self, point: FeaturePoint, sums: PassSums, steeper: float = 1.0) -> FeaturePoint:
         """Return the minimiser of the objective with the losses by their slopes and curvature at the point."""
-        H, slopes = self.quadratic(point, sums, steeper)
+        return self.minimise(point, *self.quadratic(point, sums, steeper))
+
+    def minimise(self, point: FeaturePoint, H: AnyArray, slopes: Matrix) -> FeaturePoint:
+        """Return the minimiser of the objective with ½ x'Hx − slopes'x for losses, x being w and bias."""
         widths = np.array([w.shape[0] for w in point.w])
         w, bias, eta = minimise_model(H, slopes, widths, point.eta, self.geometry, self.learner.has_bias)
         return replace(point, eta=eta, w=tuple(np.split(w, np.cumsum(widths)[:-1])), bias=bias)

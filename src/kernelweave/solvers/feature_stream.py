@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from kernelweave.solvers.feature_problem import (
     FeatureProblem,
     PassSums,
     SampleBlock,
-    minimise_model,
     sums_over_block,
 )
 
@@ -53,13 +52,10 @@ class StreamPoint:
             )
 
         point, width, shares = self.point, FIRST_WIDTH, 0.5 ** np.arange(12)
-        widths = np.array([w.shape[0] for w in point.w])
         found = sums(point, None, np.ones(1), width)
         for _ in range(max_iter):
             H, slopes = problem.quadratic(point, found)
-            parts = (widths, point.eta, problem.geometry, problem.learner.has_bias)
-            w, bias, eta = minimise_model(self.hessians + H, self.slopes + slopes, *parts)
-            new = replace(point, eta=eta, w=tuple(np.split(w, np.cumsum(widths)[:-1])), bias=bias)
+            new = problem.minimise(point, self.hessians + H, self.slopes + slopes)
             way = sums(new, point, np.append(shares, 0.0), width).smoothed
             values = [
                 self._value(point.towards(new, share), problem) + loss

@@ -61,7 +61,7 @@ class Newton(OuterLoop):
                 reached = _model_step(state, point, trust)
                 if reached is None and trust.failures == 3 and isinstance(state.problem.geometry, Polyhedral):
                     # At a kink the coefficients are not unique and no Hessian leads on: their mixtures do.
-                    return CuttingPlane().iterate(state, state.best.eta if state.best else point.eta)
+                    return CuttingPlane().iterate(state, state.best.eta)
                 point = _closed_form_step(state, point) if reached is None else reached
             if trust.is_lost:
                 return "stalled"

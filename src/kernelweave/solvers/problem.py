@@ -64,6 +64,22 @@ class Record:
 Progress = Callable[[Record], None]
 
 
+@dataclass
+class RecordLog:
+    """The records of a solver, in order; who follows its progress is told of each."""
+
+    progress: Progress | None = None
+    records: list[Record] = field(default_factory=list)
+    _began: float = field(default_factory=time.perf_counter)
+
+    def add(self, certificate: Certificate, n_active: int, solved: bool = True) -> None:
+        """Append a record of what is known now."""
+        record = Record(certificate, time.perf_counter() - self._began, n_active, solved)
+        self.records.append(record)
+        if self.progress is not None:
+            self.progress(record)
+
+
 @dataclass(frozen=True)
 class Result:
     """Weights, the learner's solution at them, and the certificate that holds for both.
@@ -127,6 +143,8 @@ def _same_but_tol(one: Any, other: Any) -> bool:
 class OuterState:
     """What every outer loop keeps: evaluates weights, remembers the best, both bounds and the history.
 
+    ``certificate`` has both bounds, ``best`` the weights that attain the upper one, from the first evaluation on.
+
     Parameters
     ----------
     problem : the problem.
@@ -148,35 +166,28 @@ class OuterState:
     ) -> None:
         problem.geometry.check(problem.grams.n_kernels)
         self.problem, self.tol, self.max_iter = problem, tol, max_iter
-        self.history: list[Record] = []
-        self.best: Evaluation | None = None
+        self.best: Evaluation
+        self.certificate = Certificate(np.inf, -np.inf)
+        self.log = RecordLog(progress)
         self._lower = LowerBound(problem.geometry)
-        self._progress, self._keep_matvecs = progress, keep_matvecs
+        self._keep_matvecs = keep_matvecs
         self._coef = None if start is None else start.coef
         self._known = None if start is None else start.known_evaluation(problem)
         self._latest: InnerSolution | None = None
         self._matrix: AnyArray | None = None  # K(eta) at the weights _matrix_eta
         self._matrix_eta: Vector | None = None
-        self._began = time.perf_counter()
 
     # -- bounds and the stopping rule
-
-    @property
-    def certificate(self) -> Certificate:
-        assert self.best is not None
-        return Certificate.enclosing(self.best.upper, self._lower.value)
 
     @property
     def finished(self) -> bool:
         """Whether the gap is closed, the budget is used up, or only rounding is left of the gap."""
         closed = self.certificate.relative_gap <= self.tol or self._vanishes
-        return closed or self._n_solved >= self.max_iter or self._only_rounding_is_left
+        return closed or self.n_solved >= self.max_iter or self._only_rounding_is_left
 
     @property
     def _vanishes(self) -> bool:
         """Whether both bounds say that the objective is zero."""
-        if self.best is None:
-            return False
         best, grams = self.best, self.problem.grams
         objective = max(abs(self.certificate.upper), abs(self.certificate.lower))
         most = np.full(grams.n_samples, float(best.eta @ grams.sizes))
@@ -188,8 +199,6 @@ class OuterState:
     @property
     def _only_rounding_is_left(self) -> bool:
         """Whether the gap would be closed but for the allowances that pay for rounding."""
-        if self.best is None:
-            return False
         best, geometry = self.best, self.problem.geometry
         rounding = best.rounding_allowance + geometry.conjugate(best.h_upper) - geometry.conjugate(best.h)
         if rounding < 0.5 * self.tol * abs(best.upper):  # then it is not what keeps an open gap open
@@ -198,13 +207,9 @@ class OuterState:
         return without <= max(0.2 * self.tol * abs(best.upper), 0.25 * rounding)
 
     @property
-    def n_left(self) -> int:
-        """How many more inner solves are allowed."""
-        return max(1, self.max_iter - self._n_solved)
-
-    @property
-    def _n_solved(self) -> int:
-        return sum(record.solved for record in self.history)
+    def n_solved(self) -> int:
+        """How many times the learner was solved."""
+        return sum(record.solved for record in self.log.records)
 
     def inner_tol(self) -> float:
         """Return the relative gap to ask of the learner.
@@ -212,8 +217,7 @@ class OuterState:
         A small part of the gap still open, to which it adds; passes over the kernels cost more than a
         tighter solve.
         """
-        open_gap = self.certificate.relative_gap if self.best is not None else 1.0
-        return float(np.clip(0.02 * open_gap, 0.1 * self.tol, 2e-3))
+        return float(np.clip(0.02 * self.certificate.relative_gap, 0.1 * self.tol, 2e-3))
 
     # -- evaluating weights
 
@@ -257,49 +261,35 @@ class OuterState:
         return self.evaluate(point.eta, inner_tol=0.1 * point.inner.relative_gap)
 
     def _update_bounds(self, new: Evaluation, solved: bool = True) -> Evaluation:
-        self._lower.add(DualPoint(new.inner.coef, new.inner.g, new.h_upper))
-        if self.best is None or new.upper < self.best.upper:
+        if not self.log.records or new.upper < self.best.upper:
             self.best = new
-        self._report(int(np.count_nonzero(new.eta)), solved)
+        self.add_dual_point(DualPoint(new.inner.coef, new.inner.g, new.h_upper))
+        self.log.add(self.certificate, int(np.count_nonzero(new.eta)), solved)
         return new
 
     def add_dual_point(self, point: DualPoint) -> None:
-        """Take a mixture of dual points into account."""
+        """Take the lower bound into account that a dual point proves, be it that of an evaluation or not."""
         self._lower.add(point)
-
-    def add_dual_coef(self, coef: AnyArray) -> Vector:
-        """Take other coefficients than those of an evaluation into account; return their energies."""
-        p = self.problem
-        h = p.grams.energies(coef)
-        inner = p.learner.measure(np.zeros_like(coef), coef, p.y, p.weight)
-        self._lower.add(DualPoint(coef, inner.g, h + inner.energy_allowance(p.grams.errors)))
-        return h
+        self.certificate = Certificate.enclosing(self.best.upper, self._lower.value)
 
     def add_history(self, part: Result) -> None:
         """Count the inner solves that a part of the problem took, and go on from its coefficients."""
         for record in part.history:
-            self._report(record.n_active, record.solved)
+            self.log.add(self.certificate, record.n_active, record.solved)
         self._coef = part.inner.coef
-
-    def _report(self, n_active: int, solved: bool) -> None:
-        record = Record(self.certificate, time.perf_counter() - self._began, n_active, solved)
-        self.history.append(record)
-        if self._progress is not None:
-            self._progress(record)
 
     def result(self, stopped: str | None = None) -> Result:
         """Return the best weights; ``stopped`` says why a solver gave up before it was finished."""
         best, proof = self.best, self._lower.point
         if self._latest is not None:
             self._latest.forget()
-        assert best is not None
         assert proof is not None
         if self.certificate.relative_gap <= self.tol:
             stopped = "converged"
         elif stopped is None:
             stopped = "rounding" if self._only_rounding_is_left else "max_iter"
             stopped = "vanishing" if self._vanishes else stopped
-        return Result(best.eta, best.inner, self.certificate, proof, tuple(self.history), stopped, best)
+        return Result(best.eta, best.inner, self.certificate, proof, tuple(self.log.records), stopped, best)
 
 
 def energies_of(coef: AnyArray, matvecs: AnyArray) -> Vector:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,9 +15,9 @@ from kernelweave.solvers.base import Solver, require
 from kernelweave.solvers.certificate import Certificate
 from kernelweave.solvers.coefficient_steps import coefficient_steps
 from kernelweave.solvers.newton import Newton
-from kernelweave.solvers.problem import Problem, Progress, Record, Result, WarmStart
+from kernelweave.solvers.problem import Problem, Progress, RecordLog, Result, WarmStart
 from kernelweave.solvers.streamed_state import StreamedState, with_near_kernels
-from kernelweave.solvers.warm_start import NOT_SOLVABLE, representative_rows
+from kernelweave.solvers.warm_start import representative_rows, solve_few
 
 
 @dataclass
@@ -85,17 +84,18 @@ class StreamedDescent(Solver):
                 f"{problem.grams.storage}. Leave the solver out, or name another: Newton()."
             )
         problem.geometry.check(problem.grams.n_kernels)
-        log, interrupted = _Log(progress), False
+        log, interrupted = _StreamLog(progress), False
         if start is None or start.coef is None:
             start, interrupted = self._coarse_to_fine(problem, log)
         else:
             start = WarmStart(start.eta, _feasible(problem, start.coef))
+        log.records.clear()  # those of levels before the last
         state = StreamedState.at(problem, start)
         return self._solve_all(state, log, interrupted)
 
     # -- from few samples to all
 
-    def _coarse_to_fine(self, problem: Problem, log: _Log) -> tuple[WarmStart, bool]:
+    def _coarse_to_fine(self, problem: Problem, log: _StreamLog) -> tuple[WarmStart, bool]:
         """Return weights, and coefficients of all samples, from solutions on fewer samples.
 
         The second item is whether that was interrupted: then most coefficients are zero.
@@ -134,29 +134,23 @@ class StreamedDescent(Solver):
         """Solve on a few samples, with all kernels held; where that fails, start from even weights."""
         part = replace(_restricted(problem, rows), grams=problem.grams.sample(rows))
         solver = Newton() if self.coarse_solver is None else self.coarse_solver
-        try:
-            for column in part.y.reshape(rows.size, -1).T:
-                part.learner.check(column, np.ones(rows.size) if part.weight is None else part.weight)
-            found = replace(solver, tol=self.rough_tol).run(part)
-        except NOT_SOLVABLE:
+        found = solve_few(part, replace(solver, tol=self.rough_tol))
+        if found is None:
             return WarmStart(problem.geometry.start(problem.grams.n_kernels), np.zeros(part.y.shape))
-        if found.stopped == "interrupted":
-            raise KeyboardInterrupt
         h = part.grams.energies(found.inner.coef)
         return WarmStart(with_near_kernels(problem.geometry, found.eta, h, self.near), found.inner.coef)
 
     # -- on all samples
 
-    def _solve_all(self, state: StreamedState, log: _Log, interrupted: bool) -> Result:
+    def _solve_all(self, state: StreamedState, log: _StreamLog, interrupted: bool) -> Result:
         """Solve with the kernels in use, then let others in, until the gap over all kernels is closed."""
         tol = 0.9 * self.gap_tol  # over the kernels in use; the rest is for the others, and for rounding
         blocks_left = self.default_max_iter if self.max_iter is None else self.max_iter
-        log.keeps_records = True
         while True:
             stopped, n_blocks = self._descend(state, tol, 0 if interrupted else blocks_left, log)
             blocks_left -= n_blocks
             proof, certificate = state.proof_over_all()
-            log.replace_last(certificate)
+            log.set_last(certificate)
             if certificate.relative_gap <= self.gap_tol:
                 stopped = "converged"
                 break
@@ -177,13 +171,13 @@ class StreamedDescent(Solver):
         stopped = "interrupted" if interrupted else stopped
         return Result(eta, best.inner, certificate, proof, tuple(log.records), stopped)
 
-    def _descend(self, state: StreamedState, tol: float, max_blocks: int, log: _Log) -> tuple[str, int]:
+    def _descend(self, state: StreamedState, tol: float, max_blocks: int, log: _StreamLog) -> tuple[str, int]:
         """Close the gap over the kernels in use; return why it ended, and after how many blocks."""
         # Of the gap itself: it may fall by orders of magnitude while its share of the objective is about one.
         steps, gaps, duals = coefficient_steps(state, self.block_size), list[float](), list[float]()
         try:
             while True:
-                log.add(state)
+                log.add_state(state)
                 gaps.append(state.certificate.gap)
                 duals.append(state.inner.dual)
                 if state.certificate.relative_gap <= tol:
@@ -230,27 +224,15 @@ def level_sizes(n: int, smallest: int, growth: float) -> list[int]:
     return [round(smallest * ratio**step) for step in range(n_levels)]
 
 
-@dataclass
-class _Log:
-    """What is reported on the way; records of levels before the last are not kept."""
+class _StreamLog(RecordLog):
+    """Bounds on the way are those of the kernels in use: until all energies are measured, no lower one is kept."""
 
-    progress: Progress | None
-    records: list[Record] = field(default_factory=list)
-    keeps_records: bool = False
-    _began: float = field(default_factory=time.perf_counter)
+    def add_state(self, state: StreamedState) -> None:
+        self.add(state.certificate, int(np.count_nonzero(state.eta)))
+        self.set_last(Certificate(state.certificate.upper, -np.inf))
 
-    def add(self, state: StreamedState) -> None:
-        seconds, n_active = time.perf_counter() - self._began, int(np.count_nonzero(state.eta))
-        record = Record(state.certificate, seconds, n_active)
-        if self.keeps_records:
-            # Of the kernels in use only, until all energies are measured: nothing is known from below.
-            upper = Certificate(record.certificate.upper, -np.inf)
-            self.records.append(replace(record, certificate=upper))
-        if self.progress is not None:
-            self.progress(record)
-
-    def replace_last(self, certificate: Certificate) -> None:
-        """Let the last record have the bounds over all kernels."""
+    def set_last(self, certificate: Certificate) -> None:
+        """Let the last record have these bounds."""
         self.records[-1] = replace(self.records[-1], certificate=certificate)
 
 

@@ -10,7 +10,7 @@ from kernelweave._typing import AnyArray, Indices
 from kernelweave.errors import DegenerateSamplesError, IndefiniteKernelError
 from kernelweave.geometry.base import Geometry
 from kernelweave.solvers.base import Solver
-from kernelweave.solvers.problem import Problem, Progress, WarmStart
+from kernelweave.solvers.problem import Problem, Progress, Result, WarmStart
 
 # A few samples may lack a class, or show that a kernel is indefinite or singular; then all samples will say so.
 NOT_SOLVABLE = (DegenerateSamplesError, IndefiniteKernelError, np.linalg.LinAlgError)
@@ -35,17 +35,24 @@ def subsample_warm_start(
     if rows.size < size:
         return None
     own, y = weight[rows] * (weight.sum() / weight[rows].sum()), p.y[rows]
+    part = replace(p, grams=p.grams.sample(rows), y=y, weight=own)
+    # The optimum of a subsample is not that of all samples: a rough solution is as good a start.
+    found = solve_few(part, replace(solver, tol=max(solver.tol or 0.0, 3e-2)), progress)
+    return None if found is None else WarmStart(found.eta)
+
+
+def solve_few(part: Problem, solver: Solver, progress: Progress | None = None) -> Result | None:
+    """Solve a problem on few of the samples; None where so few cannot be solved. Ctrl-C is passed on."""
+    n = len(part.y)
     try:
-        for column in y.reshape(rows.size, -1).T:
-            p.learner.check(column, own)
-        part = replace(p, grams=p.grams.sample(rows), y=y, weight=own)
-        # The optimum of a subsample is not that of all samples: a rough solution is as good a start.
-        found = replace(solver, tol=max(solver.tol or 0.0, 3e-2)).run(part, progress=progress)
+        for column in part.y.reshape(n, -1).T:
+            part.learner.check(column, np.ones(n) if part.weight is None else part.weight)
+        found = solver.run(part, progress=progress)
     except NOT_SOLVABLE:
         return None
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
-    return WarmStart(found.eta)
+    return found
 
 
 def subsample_size(n_samples: int, n_kernels: int) -> int:

@@ -13,9 +13,8 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from kernelweave.errors import DataError
+from kernelweave.views.files import PARQUET, TEXT, column_names_of, read_parts
 from kernelweave.views.same_rows import require_labels
-
-TEXT = (".csv", ".tsv", ".txt")
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,7 @@ class Batches:
         if callable(self.X):
             yield from self.X()
         elif isinstance(self.X, Path):
-            read = _csv_batches if self.X.suffix.lower() in TEXT else _parquet_batches
-            yield from read(self.X, self.y, self.size)
+            yield from _file_batches(self.X, self.y, self.size)
         elif hasattr(self.X, "to_delayed"):
             yield from _dask_batches(self.X, self.y, self.size)
         else:
@@ -96,61 +94,24 @@ def _dask_batches(X: Any, y: Any, size: int) -> Iterator[tuple[Any, Any]]:
         yield from _table_batches(samples.compute(), known, size)
 
 
-def _parquet_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, Any]]:
-    for batch in _parquet(path).iter_batches(batch_size=size):
-        yield _split(batch.to_pandas(), target)
-
-
-def _csv_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, Any]]:
-    pandas = _module("pandas")
-    with pandas.read_csv(path, chunksize=size, **_dialect(path)) as parts:
-        for frame in parts:
-            yield _split(frame, target)
-
-
-def _dialect(path: Path) -> dict[str, Any]:
-    """Return how columns are set apart; of a text file pandas finds it out."""
-    if path.suffix.lower() == ".txt":
-        return {"sep": None, "engine": "python"}
-    return {"sep": "\t" if path.suffix.lower() == ".tsv" else ","}
-
-
-def _split(frame: Any, target: Any) -> tuple[Any, Any]:
-    return (frame, None) if target is None else (frame.drop(columns=target), np.asarray(frame[target]))
-
-
-def _parquet(path: Path) -> Any:
-    parquet = _module("pyarrow.parquet")
-    try:
-        return parquet.ParquetFile(path)
-    except ValueError as error:  # pyarrow's own errors derive from it
-        raise DataError(f"{path} is no Parquet file: {error}") from error
-
-
-def _module(name: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError as error:
-        package = name.partition(".")[0]
-        raise ImportError(f"Reading this file needs {package}: pip install 'kernelweave[io]'.") from error
+def _file_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, Any]]:
+    for frame, _ in read_parts(path, size):
+        yield (frame, None) if target is None else (frame.drop(columns=target), np.asarray(frame[target]))
 
 
 def _opened(path: Path, y: Any) -> Any:
     """Return a memory map of a .npy file, the path of another that can be read and has the column of targets."""
-    if not path.exists():
-        raise DataError(f"There is no file {path}.")
-    if path.suffix.lower() == ".npy":
+    if path.suffix.lower() == ".npy" and path.exists():
         return _memory_map(path)
-    if path.suffix.lower() not in (*TEXT, ".parquet", ".pq"):
+    if path.exists() and path.suffix.lower() not in (*TEXT, *PARQUET):
         raise DataError(
-            f"Batches are read from .npy, CSV ({', '.join(TEXT)}) and Parquet (.parquet, .pq); got {path}."
+            f"Batches are read from .npy, CSV ({', '.join(TEXT)}) and Parquet ({', '.join(PARQUET)}); got {path}."
         )
-    try:
-        _require_column(path, y)
-    except OSError as error:  # pyarrow's errors are of this kind, or ValueErrors of no use to the reader
-        raise DataError(f"{path} cannot be read: {error}") from error
+    names = column_names_of(path)
+    if y is not None and (not isinstance(y, str) or y not in names):
+        raise ValueError(
+            f"For a file y is the name of the column with the labels, one of {names}; got {y!r}."
+        )
     return path
 
 
@@ -159,18 +120,6 @@ def _memory_map(path: Path) -> Any:
         return np.load(path, mmap_mode="r")
     except (ValueError, EOFError, OSError) as error:
         raise DataError(f"{path} is no array in NumPy's format: {error}") from error
-
-
-def _require_column(path: Path, target: Any) -> None:
-    if path.suffix.lower() in TEXT:
-        names = list(_module("pandas").read_csv(path, nrows=0, **_dialect(path)).columns)
-        kind = "CSV"
-    else:
-        names, kind = list(_parquet(path).schema_arrow.names), "Parquet"
-    if target is not None and (not isinstance(target, str) or target not in names):
-        raise ValueError(
-            f"For a {kind} file y is the name of the column with the labels, one of {names}; got {target!r}."
-        )
 
 
 def _n_samples(values: Any) -> int:

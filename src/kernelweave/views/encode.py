@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import Indices
-from kernelweave.views.column_types import ColumnType
+from kernelweave.views.column_types import ColumnType, are_counts
 from kernelweave.views.encoders import (
     CategoryEncoder,
     CountEncoder,
@@ -71,7 +71,7 @@ def encoder_of(
     return learn[name](table, what)
 
 
-# The group of columns that are encoded together, by their type; text and sets stand alone.
+# The group of columns that are encoded together, by their type.
 GROUPS = {
     "number": "numbers",
     "boolean": "numbers",
@@ -81,31 +81,64 @@ GROUPS = {
     "text": "text",
     "set": "set",
 }
+ORDER = tuple(dict.fromkeys(GROUPS.values()))
+# Groups whose columns are encoded one by one.
+ALONE = ("text", "set")
+
+
+@dataclass(frozen=True)
+class ColumnGroup:
+    """Columns of a table that are encoded together: what they are, where they stand, and their encoder."""
+
+    name: str
+    columns: Indices
+    encoder: Encoder
+
+
+def column_groups(
+    table: Table,
+    types: Sequence[ColumnType],
+    what: str,
+    columns: Sequence[int] | None = None,
+    *,
+    plain: bool = False,
+) -> list[ColumnGroup]:
+    """Return (some) columns of a dense table in groups by type, each with its encoder learnt on the rows.
+
+    Many columns of counts are one group of their own. ``plain`` leaves numbers as they are but for their gaps.
+    """
+    places = np.arange(len(types)) if columns is None else np.asarray(columns, dtype=np.intp)
+    found: dict[tuple[int, int], list[int]] = {}
+    for j in places.tolist():
+        name = GROUPS[types[j].name]
+        found.setdefault((ORDER.index(name), j if name in ALONE else -1), []).append(j)
+    members = [(ORDER[number], np.array(own)) for (number, _), own in sorted(found.items())]
+    if not plain and places.size and are_counts(take_columns(table, places)):
+        members = [("counts", places)]
+    groups = []
+    for name, own in members:
+        part, kinds = take_columns(table, own), [types[j] for j in own]
+        groups.append(
+            ColumnGroup(name, own, encoder_of(name, part, kinds, TablePart(what, own.tolist()), plain=plain))
+        )
+    return groups
 
 
 def encode_together(table: Table, types: Sequence[ColumnType], what: str, *, plain: bool = False) -> Encoder:
     """Return one encoder of all columns, each by its type, so that a column of any type counts alike."""
-    places: dict[object, list[int]] = {}
-    for j, kind in enumerate(types):
-        group = GROUPS[kind.name]
-        places.setdefault((group, j) if group in ("text", "set") else (group, -1), []).append(j)
-    parts, filled = [], np.zeros(len(types), dtype=int)
-    for (group, _), columns in places.items():  # type: ignore[misc]
-        chosen = np.array(columns, dtype=np.intp)
-        encoder = encoder_of(
-            group, take_columns(table, chosen), [types[j] for j in columns], what, plain=plain
-        )
-        parts.append((chosen, encoder))
-        filled[chosen] = encoder.filled
-    return side_by_side(parts, tuple(filled.tolist()))
+    return side_by_side(column_groups(table, types, what, plain=plain)).encoder
 
 
-def side_by_side(parts: Sequence[tuple[Indices, Encoder]], filled: tuple[int, ...]) -> Encoder:
-    """Return encoders as one, so that columns of all types count alike."""
-    if len(parts) == 1:
-        return parts[0][1]
-    factors = tuple(
-        float(np.sqrt(columns.size)) if isinstance(encoder, CategoryEncoder) else 1.0
-        for columns, encoder in parts
-    )
-    return SideBySide(tuple(parts), factors, filled)
+def side_by_side(groups: Sequence[ColumnGroup]) -> ColumnGroup:
+    """Return groups as one, in which a column of any type counts alike."""
+    if len(groups) == 1:
+        return groups[0]
+    members = np.sort(np.concatenate([group.columns for group in groups]))
+    filled, parts = np.zeros(members.size, dtype=int), []
+    for group in groups:
+        own = np.searchsorted(members, group.columns)
+        filled[own] = group.encoder.filled
+        parts.append((own, group.encoder))
+    factors = [np.sqrt(own.size) if isinstance(encoder, CategoryEncoder) else 1.0 for own, encoder in parts]
+    encoder = SideBySide(tuple(parts), tuple(map(float, factors)), tuple(filled.tolist()))
+    return ColumnGroup("together", members, encoder)

@@ -50,6 +50,11 @@ class Encoder(ABC):
         return known[id(self)]
 
     @property
+    def factors_by_column(self) -> tuple[Indices, Vector] | None:
+        """Which column each encoded one stands for, and what a unit of it becomes; None for other encodings."""
+        return None
+
+    @property
     @abstractmethod
     def words(self) -> str:
         """How the columns are encoded, in words."""
@@ -154,6 +159,10 @@ class NumberEncoder(Encoder):
     def transform(self, table: Table, what: str) -> Matrix:
         V = number_matrix(table, what, self.origins, self.of_text)
         return self.standardiser.apply(_finite(V, table, what))
+
+    @property
+    def factors_by_column(self) -> tuple[Indices, Vector] | None:
+        return None if self.standardiser.gaps else (self.standardiser.kept, self.standardiser.factor)
 
     @property
     def words(self) -> str:

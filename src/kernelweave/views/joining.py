@@ -128,13 +128,14 @@ def _order(name: str, own: Any, first: str, order: Any) -> Indices:
 
 
 def joined(
-    tables: Mapping[str, Table], on: Any, how: str
+    tables: Mapping[str, Table], on: Any, how: str, *, strangers: bool = False
 ) -> tuple[dict[str, Table], dict[str, Indices], AnyArray]:
     """Return tables without their keys, the place of every row among the samples, and the keys of the samples."""
     if how not in ("outer", "inner"):
         raise ValueError(f"how must be 'outer', which keeps everybody, or 'inner'; got {how!r}.")
     keys = {name: _keys(name, table, _of_table(on, name)) for name, table in tables.items()}
-    _require_common(keys)
+    if not strangers:
+        _require_common(keys)
     if how == "outer":
         ids = list(dict.fromkeys(key for own in keys.values() for key in own))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
 from numbers import Real
@@ -32,10 +33,28 @@ def is_sparse(table: Table) -> bool:
     return bool(sparse.issparse(table))
 
 
+def is_arrow(data: Any) -> bool:
+    """Return True for a table of pyarrow."""
+    return (
+        type(data).__module__.startswith("pyarrow") and hasattr(data, "to_pandas") and hasattr(data, "schema")
+    )
+
+
+def of_arrow(table: Any) -> Table:
+    """Return a table of pyarrow as a pandas frame; whole numbers stay such beside empty cells."""
+    import pandas as pd
+    from pyarrow import types
+
+    return table.to_pandas(types_mapper=lambda t: pd.ArrowDtype(t) if types.is_integer(t) else None)
+
+
 def as_table(data: Any, what: str) -> Table:
-    """Return ``data`` as a table with at least one row and one column, without copying it."""
+    """Return ``data`` as a table with at least one row and one column, without copying it unless it is pyarrow's."""
     if hasattr(data, "collect"):
         raise TypeError(f"{what} is a {type(data).__name__} without rows yet; pass X.collect().")
+    if is_arrow(data):
+        require_unique_names(data, what)
+        data = of_arrow(data)
     if is_sparse(data):
         table = data.tocsr()
     elif is_pandas(data) or is_polars(data):
@@ -64,11 +83,11 @@ def as_table(data: Any, what: str) -> Table:
 
 
 def require_unique_names(data: Any, what: str) -> None:
-    """Raise ValueError where columns of a pandas frame share their name: new rows could not tell them apart."""
-    columns = getattr(data, "columns", None)
-    if getattr(columns, "is_unique", True):
+    """Raise ValueError where columns of a frame share their name: new rows could not tell them apart."""
+    columns = data.column_names if is_arrow(data) else getattr(data, "columns", ())
+    if getattr(columns, "is_unique", False) or len(set(columns)) == len(columns):
         return
-    names = ", ".join(dict.fromkeys(repr(name) for name in columns[columns.duplicated()]))  # type: ignore[index, union-attr]
+    names = ", ".join(repr(name) for name, count in Counter(columns).items() if count > 1)
     raise ValueError(f"{what} has several columns named {names}; give every column a name of its own.")
 
 

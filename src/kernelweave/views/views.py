@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Mapping
+from copy import copy
 from typing import Any, NoReturn, overload
 
 import numpy as np
@@ -97,7 +98,9 @@ class Views:
         self._n_origin = len(self)
 
     @classmethod
-    def join(cls, tables: Mapping[str, Any], on: Any = None, how: str = "outer") -> Views:
+    def join(
+        cls, tables: Mapping[str, Any], on: Any = None, how: str = "outer", *, strangers: bool = False
+    ) -> Views:
         """Return tables joined on a key: whom a table lacks gets a missing view there.
 
         Parameters
@@ -105,6 +108,8 @@ class Views:
         tables : dict of name to pandas or polars frame
         on : the column that says who is who, or a dict of name to column; None is the labels of the rows
         how : "outer" keeps everybody, in order of appearance; "inner" those whom all tables have
+        strangers : let a table have nobody in common with the others, as a few new samples may; refused otherwise,
+            for keys are then likely to be written differently
 
         >>> import pandas as pd
         >>> rna = pd.DataFrame({"patient": ["a", "b"], "g1": [1.0, 2.0], "g2": [0.5, 0.1]})
@@ -119,7 +124,7 @@ class Views:
                 'Views.join({"rna": A, "mri": B}, on="patient").'
             )
         checked = {name: as_table(table, f"view {name!r}") for name, table in tables.items()}
-        parts, places, ids = joined(checked, on, how)
+        parts, places, ids = joined(checked, on, how, strangers=strangers)
         everybody = np.arange(len(ids))
         spread = {name: where for name, where in places.items() if not np.array_equal(where, everybody)}
         views = cls(parts, rows=spread or None)
@@ -182,19 +187,29 @@ class Views:
         sliced._rows, sliced._n_origin = before[rows], self._n_origin
         return sliced
 
+    def with_tables(self, more: Mapping[str, Table]) -> Views:
+        """Return the views with more tables of the same samples beside them."""
+        found = copy(self)
+        found._tables = {**self._tables, **more}
+        return found
+
     def concatenate(self) -> Any:
         """Return all views side by side as one float64 array (CSR when one of them is sparse)."""
         return stack([as_floats(table, f"view {name!r}") for name, table in self.items()])
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise TypeError(
-            f"{self!r} is several tables, not one array; use views.concatenate() for one array, "
-            "or an estimator with a KernelBank."
+            f"{self!r} is several tables, not one array; use views.concatenate() for one array, an estimator "
+            "with a KernelBank, or, around one in what takes arrays only, row numbers: "
+            "make_pipeline(FunctionTransformer(views.__getitem__), model) learns from np.arange(len(views))[:, None]."
         )
 
 
 def as_rows(key: Any, n: int) -> slice | Indices:
-    """Return the rows an array key means: ``key``, ``key, ...`` and ``key, :`` are the same."""
+    """Return the rows an array key means: ``key``, ``key, ...`` and ``key, :`` are the same.
+
+    A table of one column is that column.
+    """
     if isinstance(key, tuple):
         key, *rest = key
         if any(
@@ -209,6 +224,8 @@ def as_rows(key: Any, n: int) -> slice | Indices:
     if isinstance(key, slice):
         return key
     rows = np.atleast_1d(np.asarray(key))
+    if rows.ndim == 2 and rows.shape[1] == 1:
+        rows = rows[:, 0]
     if rows.size == 0:
         return np.empty(0, dtype=np.intp)
     if rows.dtype.kind == "b":

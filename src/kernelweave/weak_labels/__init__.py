@@ -8,8 +8,8 @@ cutting plane adds the most violated one of each kernel, round by round.
 Mathematics: `ambiguity` (sets of candidates), `oracle` (the most violated candidate), `cutting_plane` (the
 rounds, and the stack of input-output kernels they solve over), `balance` (how many labels are positive).
 Estimators: `semi_supervised`, `clusterer`, `multi_instance` (and what all classifiers of bags share),
-`bag_baselines` (SIL, mi-SVM, MI-SVM, set kernel [Andrews03, Gartner02], with their training); `base` is what
-they have in common.
+`bag_search` (its settings by cross-validation), `bag_baselines` (SIL, mi-SVM, MI-SVM, set kernel
+[Andrews03, Gartner02], with their training); `base` is what they have in common.
 """
 
 from kernelweave.weak_labels.ambiguity import Ambiguity, KeyInstances, Labelings
@@ -19,6 +19,7 @@ from kernelweave.weak_labels.bag_baselines import (
     SingleInstanceMKLClassifier,
     WitnessMKLClassifier,
 )
+from kernelweave.weak_labels.bag_search import MultiInstanceMKLClassifierCV
 from kernelweave.weak_labels.clusterer import MKLClusterer
 from kernelweave.weak_labels.cutting_plane import (
     CuttingPlaneResult,
@@ -50,6 +51,7 @@ __all__ = [
     "Labelings",
     "MKLClusterer",
     "MultiInstanceMKLClassifier",
+    "MultiInstanceMKLClassifierCV",
     "MultiStart",
     "Oracle",
     "ScoredCandidate",

@@ -75,9 +75,12 @@ class Ambiguity(ABC):
 
     def from_scores(self, scores: Vector) -> Candidate:
         """Return the candidate that follows scores of the points most closely: largest Σ_j h_j scores_j."""
-        positive = np.array([np.count_nonzero(scores[group] > 0.0) for group in self.groups])
+        places, owner, first = self._entries
+        positive = np.bincount(owner[scores[places] > 0.0], minlength=first.size)
         counts = np.clip(positive, self.min_chosen, self.max_chosen)
-        return self._with_chosen(highest(scores, self.groups, counts))
+        order = np.lexsort((-scores[places], owner))  # ties go to the first
+        rank = np.arange(places.size) - first[owner]
+        return self._with_chosen(places[order[rank < counts[owner]]])
 
     def neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
         """Yield the candidates that differ by one flip, or by one swap inside a group."""
@@ -104,13 +107,17 @@ class Ambiguity(ABC):
         legal = bool(np.isin(candidate, (1, self.unchosen)).all())
         return legal and self._within_bounds(candidate)
 
-    def label_agreement(self, candidate: Candidate, alpha: Vector, K: Matrix) -> float | None:  # noqa: ARG002
-        """Return how well the ambiguous part alone predicts the known labels; None if that has no meaning."""
+    def mirror(self, candidate: Candidate) -> Candidate | None:  # noqa: ARG002
+        """Return the candidate nearest to the opposite one, where known labels can tell the two apart."""
         return None
 
-    def mirror(self, candidate: Candidate) -> Candidate | None:  # noqa: ARG002
-        """Return the candidate nearest to the opposite one, where there is such a thing."""
-        return None
+    def known_share(self, alpha: Vector) -> float:  # noqa: ARG002
+        """Return the share of the coefficients whose samples have a known label."""
+        return 1.0
+
+    def label_agreement(self, candidate: Candidate, alpha: Vector, K: Matrix) -> float:  # noqa: ARG002
+        """Return how well the ambiguous part alone predicts the known labels."""
+        return 0.0
 
     def orient(self, candidate: Candidate, scores: Vector) -> Candidate:  # noqa: ARG002
         """Return, of the candidates with the same kernel, the one that follows the scores."""
@@ -119,6 +126,12 @@ class Ambiguity(ABC):
     def key(self, candidate: Candidate) -> bytes:
         """Return the same bytes for candidates with the same kernel."""
         return candidate.tobytes()
+
+    @cached_property
+    def _entries(self) -> tuple[Indices, Indices, Indices]:
+        """The entries of all groups one after the other, the group of each, and where each group begins."""
+        sizes = np.array([group.size for group in self.groups], dtype=np.intp)
+        return np.concatenate(self.groups), np.repeat(np.arange(sizes.size), sizes), np.cumsum(sizes) - sizes
 
     def _with_chosen(self, places: Indices | list[int]) -> Candidate:
         """Return the candidate in which these entries are chosen."""
@@ -216,15 +229,19 @@ class Labelings(Ambiguity):
         keeps_labels = bool((candidate[labelled] == self.known[labelled]).all())
         return keeps_labels and super().contains(candidate)
 
-    def label_agreement(self, candidate: Candidate, alpha: Vector, K: Matrix) -> float | None:
+    def mirror(self, candidate: Candidate) -> Candidate | None:
+        # In bags only negative labels are known: they cannot tell a labeling from its mirror.
+        both_known = bool((self.known > 0.0).any() and (self.known < 0.0).any())
+        return self.from_scores(-candidate.astype(np.float64)) if both_known else None
+
+    def known_share(self, alpha: Vector) -> float:
+        total = float(alpha.sum())
+        return float(alpha[self.known != 0.0].sum()) / total if total > 0.0 else 1.0
+
+    def label_agreement(self, candidate: Candidate, alpha: Vector, K: Matrix) -> float:
         labelled, unknown = np.flatnonzero(self.known), np.flatnonzero(self.known == 0.0)
-        if labelled.size == 0 or unknown.size == 0:
-            return None
         scores = K[np.ix_(labelled, unknown)] @ (candidate * alpha)[unknown]
         return float(self.known[labelled] @ scores)
-
-    def mirror(self, candidate: Candidate) -> Candidate | None:
-        return self.from_scores(-candidate.astype(np.float64))
 
     def orient(self, candidate: Candidate, scores: Vector) -> Candidate:
         # Without any known label y and -y have the same kernel, but only one of them adds to the classifier.
@@ -294,31 +311,27 @@ class KeyInstances(Ambiguity):
         return bag
 
     def to_points(self, candidate: Candidate, alpha: Vector) -> Vector:
-        return np.asarray(candidate * (self.signs * alpha / self.max_chosen)[self._bag_of_point])
+        return np.asarray(candidate * (self._shares(candidate) * alpha)[self._bag_of_point])
 
     def to_samples(self, candidate: Candidate, values: Vector) -> Vector:
         sums = np.bincount(self._bag_of_point, weights=candidate * values, minlength=self.n_samples)
-        return np.asarray(self.signs * sums / self.max_chosen)
+        return np.asarray(self._shares(candidate) * sums)
 
     def add_kernels(self, K: Matrix, candidates: Sequence[Candidate], weights: Vector, out: Matrix) -> None:
         for t in np.flatnonzero(weights).tolist():
             chosen = np.flatnonzero(candidates[t])
             bag = self._bag_of_point[chosen]
-            entries = (self.signs / self.max_chosen)[bag], (bag, chosen)
+            entries = self._shares(candidates[t])[bag], (bag, chosen)
             A = sparse.csr_array(entries, shape=(self.n_samples, self.n_points))
             out += weights[t] * mixed_kernel(A, K)
 
+    def _shares(self, candidate: Candidate) -> Vector:
+        """Return the sign of every bag, over the number chosen from it."""
+        chosen = np.bincount(self._bag_of_point, weights=candidate, minlength=self.n_samples)
+        return np.asarray(self.signs / chosen)
+
     def linear_maximizer(self, alpha: Vector, values: Vector) -> Candidate:  # noqa: ARG002
         return self.from_scores(values)  # α ≥ 0 scales the values of a bag: their order is the same
-
-
-def highest(scores: Vector, groups: Groups, counts: Indices) -> Indices:
-    """Return the places of the ``counts`` highest scores of every group; ties go to the first."""
-    sizes = np.array([group.size for group in groups])
-    places, owner = np.concatenate(groups), np.repeat(np.arange(sizes.size), sizes)
-    order = np.lexsort((-scores[places], owner))
-    rank = np.arange(places.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.asarray(places[order[rank < counts[owner]]])
 
 
 def consecutive_groups(sizes: Indices) -> list[Indices]:

@@ -18,7 +18,7 @@ from kernelweave.learners import Hinge
 from kernelweave.solvers import Solver, WarmStart, solver_with_defaults
 from kernelweave.weak_labels.ambiguity import consecutive_groups, means_matrix, mixed_kernel, selection_matrix
 from kernelweave.weak_labels.base import restricted
-from kernelweave.weak_labels.multi_instance import BagClassifier, BagFit, BagProblem
+from kernelweave.weak_labels.multi_instance import POOLS, BagClassifier, BagFit, BagProblem
 
 
 @dataclass(frozen=True)
@@ -255,4 +255,4 @@ class SetKernelMKLClassifier(BagBaseline):
 
     def pool(self, values: Vector) -> float:
         """Return the value of a bag from those of its instances: their mean."""
-        return float(values.mean())
+        return POOLS["mean"](values)

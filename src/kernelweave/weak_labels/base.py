@@ -79,7 +79,7 @@ class WeakLabelEstimator(KernelEstimator):
         self.support_ = np.flatnonzero(alphas.any(axis=0))
         self.dual_coef_ = alphas[:, self.support_]
         self.point_coef_ = np.array([result.point_coef for result in results])
-        self._set_certificates([result.result.certificate for result in results])
+        self._set_certificates([result.result.certificate for result in results], self.tol)
         self.stopped_ = per_problem([result.stopped for result in results])
         self.history_ = per_problem([list(result.rounds) for result in results])
         self.n_iter_ = max(result.n_iter for result in results)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from itertools import chain, takewhile
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +18,10 @@ from kernelweave.gram.rounding import arithmetic_errors
 from kernelweave.learners import UnbiasedSquaredHinge
 from kernelweave.solvers import Certificate, Newton, Result, WarmStart
 from kernelweave.weak_labels.ambiguity import Ambiguity, Candidate
-from kernelweave.weak_labels.oracle import CandidateObjective, MultiStart, Oracle, ScoredCandidate
+from kernelweave.weak_labels.oracle import CandidateObjective, MultiStart, Oracle, ScoredCandidate, by_value
+
+# One candidate for every kernel.
+Group: TypeAlias = tuple[ScoredCandidate, ...]
 
 
 @dataclass(frozen=True)
@@ -193,10 +198,31 @@ class InputOutputCuttingPlane:
         ``grams`` are the kernels of the points, ``C`` the price of a margin violation by sample; ``starts``
         are scores of the points: the first candidates follow starts[0], all searches begin at each of them.
         """
+        *_, last = self.rounds(grams, ambiguity, C, starts, report)
+        return last
+
+    def rounds(
+        self,
+        grams: Sequence[Matrix],
+        ambiguity: Ambiguity,
+        C: Vector,
+        starts: Sequence[Vector],
+        report: Callable[[CuttingPlaneRound], None] | None = None,
+        first: Candidate | None = None,
+    ) -> Iterator[CuttingPlaneResult]:
+        """Yield what each round has learnt: the t-th is the answer with ``max_rounds=t``.
+
+        The parameters are those of `solve`; ``first`` is the first candidate, in place of that of starts[0].
+        """
         solver = Newton(tol=self.tol, max_iter=self.max_iter)
         learner, y = UnbiasedSquaredHinge(), np.ones(ambiguity.n_samples)
-        candidates = [(ambiguity.from_scores(starts[0]),) * len(grams)]
-        known_keys = {_key(ambiguity, candidates[0])}
+        first = ambiguity.from_scores(starts[0]) if first is None else first
+        candidates = [(first,) * len(grams)]
+
+        def key(group: Group) -> bytes:
+            return b"|".join(ambiguity.key(each.candidate) for each in group)
+
+        known_keys = {b"|".join(ambiguity.key(h) for h in candidates[0])}
         rounds: list[CuttingPlaneRound] = []
         eta: Vector | None = None
         alpha: Vector | None = None
@@ -207,38 +233,39 @@ class InputOutputCuttingPlane:
             start = None if eta is None else WarmStart(self._extended(geometry, eta, len(grams)), alpha)
             result = solver.solve(stack, y, learner, geometry, weight=C, start=start)
             eta, alpha = result.eta, result.inner.coef
-            point_coef = stack.point_coef(eta, alpha)
+            learnt = CuttingPlaneResult(
+                tuple(candidates),
+                eta.reshape(len(candidates), len(grams)),
+                alpha,
+                stack.point_coef(eta, alpha),
+                result,
+                tuple(rounds),
+                "interrupted",
+            )
             if result.stopped == "interrupted":
-                stopped = "interrupted"
-                break
+                yield learnt
+                return
             # 2. The most violated candidate of every kernel.
-            scores = point_values(grams, point_coef)
+            scores = point_values(grams, learnt.point_coef)
             try:
                 found = self._search(stack, alpha, [scores, *starts])
             except KeyboardInterrupt:  # the weights learnt so far are worth keeping
-                stopped = "interrupted"
-                break
-            violation = _violation(found, stack.energies(alpha), eta)
+                yield learnt
+                return
+            least = _least_in_use(stack.energies(alpha), eta, len(grams))
+            new, violation = self._first_new(found, least, lambda group: key(group) in known_keys)
             rounds.append(CuttingPlaneRound(len(candidates), result.certificate, violation, result.n_iter))
             if report is not None:
                 report(rounds[-1])
             # 3. Add them, unless there is a reason to stop.
-            new = tuple(ambiguity.orient(each.candidate, scores) for each in found)
-            if _key(ambiguity, new) in known_keys:
-                stopped = "repeated candidate"
-                break
-            if violation <= self.violation_tol:
-                stopped = "no violated candidate"
-                break
-            if len(candidates) >= self.max_rounds:
-                stopped = "round cap"
-                break
-            known_keys.add(_key(ambiguity, new))
-            candidates.append(new)
-        weights = eta.reshape(len(candidates), len(grams))
-        return CuttingPlaneResult(
-            tuple(candidates), weights, alpha, point_coef, result, tuple(rounds), stopped
-        )
+            stopped = "round cap"
+            if new is None:
+                stopped = "no violated candidate" if violation <= self.violation_tol else "repeated candidate"
+            yield replace(learnt, rounds=tuple(rounds), stopped=stopped)
+            if new is None or len(candidates) >= self.max_rounds:
+                return
+            known_keys.add(key(new))
+            candidates.append(tuple(ambiguity.orient(each.candidate, scores) for each in new))
 
     def _geometry(self, n_grams: int, n_rounds: int) -> GroupBox:
         cap = 1.0 if self.theta is None else self.theta / n_rounds
@@ -251,36 +278,74 @@ class InputOutputCuttingPlane:
 
     def _search(
         self, stack: InputOutputGrams, alpha: Vector, starts: Sequence[Vector]
-    ) -> list[ScoredCandidate]:
-        """Return the most violated candidate of every kernel; the best one in use is a start as well."""
+    ) -> list[list[ScoredCandidate]]:
+        """Return candidates of large value for every kernel; the best one in use gives a start as well."""
         found = []
         for m, K in enumerate(stack.grams):
             objective = CandidateObjective(K, alpha, stack.ambiguity)
-            in_use = stack.candidates_of(m)
-            best = in_use[int(objective.evaluate(in_use)[1].argmax())]
-            found.append(self.oracle.find(objective, [*starts, best.astype(np.float64)]))
+            images, values = objective.evaluate(stack.candidates_of(m))
+            best = np.ascontiguousarray(images[:, values.argmax()])
+            found.append(self.oracle.find(objective, [*starts, best]))
         return found
 
+    def _first_new(
+        self, found: Sequence[Sequence[ScoredCandidate]], least: float, known: Callable[[Group], bool]
+    ) -> tuple[Group | None, float]:
+        """Return the first violated group that is not known yet, and its violation; else the largest one."""
+        by_norm = groups_by_norm(found)
+        best = next(by_norm)
+        preferred = tuple(each[0] for each in found)
+        violated = takewhile(lambda group: _violation(group, least) > self.violation_tol, by_norm)
+        for group in chain([preferred, best], violated):
+            violation = _violation(group, least)
+            if violation > self.violation_tol and not known(group):
+                return group, violation
+        return None, _violation(best, least)
 
-def _violation(found: Sequence[ScoredCandidate], energies: Vector, eta: Vector) -> float:
-    """Return how far the norm of the new group of energies exceeds the least group in use, as a share of it.
 
-    While the caps leave some of the total weight unused, every new group of positive norm improves the
-    objective.
+def groups_by_norm(found: Sequence[Sequence[ScoredCandidate]]) -> Iterator[Group]:
+    """Yield groups of one candidate per kernel, by falling norm of their values."""
+    ranked = [by_value(each) for each in found]
+
+    def group(ranks: tuple[int, ...]) -> Group:
+        return tuple(each[rank] for each, rank in zip(ranked, ranks, strict=True))
+
+    first = (0,) * len(ranked)
+    queue, seen = [(-_norm(group(first)), first)], {first}
+    while queue:
+        _, ranks = heappop(queue)
+        yield group(ranks)
+        for m, rank in enumerate(ranks):
+            following = (*ranks[:m], rank + 1, *ranks[m + 1 :])
+            if rank + 1 < len(ranked[m]) and following not in seen:
+                seen.add(following)
+                heappush(queue, (-_norm(group(following)), following))
+
+
+def _norm(group: Group) -> float:
+    return float(np.linalg.norm([each.value for each in group]))
+
+
+def _violation(group: Group, least: float) -> float:
+    """Return how far the norm of a group's energies exceeds the least one in use, as a share of it."""
+    new = 0.5 * _norm(group)
+    if least > 0.0:
+        return new / least - 1.0
+    return np.inf if new > 0.0 else 0.0
+
+
+def _least_in_use(energies: Vector, eta: Vector, n_grams: int) -> float:
+    """Return the least norm of energies of the groups in use, with which a new group competes.
+
+    A group at its cap may be better than the others. While the caps leave some of the total weight unused a
+    new group competes with nothing: 0.
     """
-    new = 0.5 * float(np.linalg.norm([each.value for each in found]))
-    group_energies = np.linalg.norm(energies.reshape(-1, len(found)), axis=1)
-    group_weights = np.linalg.norm(eta.reshape(-1, len(found)), axis=1)
+    group_energies = np.linalg.norm(energies.reshape(-1, n_grams), axis=1)
+    group_weights = np.linalg.norm(eta.reshape(-1, n_grams), axis=1)
     negligible = 1e-6
     if group_weights.sum() < 1.0 - negligible:
-        return np.inf if new > 0.0 else 0.0
-    # A group at its cap may be better than the others: a new one competes with the least one in use.
-    least = float(group_energies[group_weights > negligible * group_weights.max()].min())
-    return new / least - 1.0 if least > 0.0 else np.inf
-
-
-def _key(ambiguity: Ambiguity, group: Sequence[Candidate]) -> bytes:
-    return b"|".join(ambiguity.key(h) for h in group)
+        return 0.0
+    return float(group_energies[group_weights > negligible * group_weights.max()].min())
 
 
 def point_values(grams: Sequence[Matrix], coef: Matrix) -> Vector:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.model_selection import StratifiedKFold
 
@@ -29,6 +30,7 @@ from kernelweave.estimators.validation import (
     check_share,
     encode_labels,
     is_precomputed,
+    mean_held_out,
     sample_weights,
     stratified_folds,
 )
@@ -50,6 +52,18 @@ from kernelweave.weak_labels.cutting_plane import (
     point_values,
     supervised_scores,
 )
+
+
+def _softmax(values: Vector) -> float:
+    return float(softmax(values) @ values)
+
+
+# The value of a bag from those of its instances.
+POOLS: dict[str, Callable[[Vector], float]] = {
+    "max": lambda values: float(values.max()),
+    "softmax": _softmax,
+    "mean": lambda values: float(values.mean()),
+}
 
 
 @dataclass(frozen=True)
@@ -100,32 +114,60 @@ class BagFit:
         return point_values(grams, self.coef) + self.intercept
 
 
-def learn_key_instances(plane: InputOutputCuttingPlane, problem: BagProblem, share: float | None) -> BagFit:
+def key_instance_fits(
+    plane: InputOutputCuttingPlane, problem: BagProblem, share: float | None, negatives: str
+) -> Iterator[BagFit]:
     """Learn which instances of positive bags are their key instances, one or this share of each bag.
 
-    Points are the instances of positive bags and the means of negative ones, whose single instances play no
-    part.
+    The fits are those of the rounds; the first candidate is the whole bag. ``negatives`` says whether a
+    negative bag is the mean of its instances or each of them a sample, which then share the bag's price.
     """
+    problem = problem if negatives == "mean" else _with_single_negatives(problem)
     signs, C = problem.signs, problem.C
     R, points = _points(problem)
     grams = [mixed_kernel(R, K) for K in problem.grams]
     n_keys = np.where(signs > 0, min_positives(problem.sizes, share), 1)
     scores = supervised_scores(grams, means_matrix(points, R.shape[0]), signs, C)
-    found = plane.solve(grams, KeyInstances.of_bags(signs, points, n_keys), C, [scores])
-    coef = np.asarray((R.T @ found.point_coef.T).T)
-    return BagFit(coef, 0.0, found.result, len(found.candidates), found.n_iter, found)
+    whole = np.ones(R.shape[0], dtype=np.int8)
+    keys = KeyInstances.of_bags(signs, points, n_keys)
+    for found in plane.rounds(grams, keys, C, [scores], first=whole):
+        yield _bag_fit(found, np.asarray((R.T @ found.point_coef.T).T))
 
 
-def learn_instance_labels(plane: InputOutputCuttingPlane, problem: BagProblem, share: float | None) -> BagFit:
-    """Learn the labels of all instances, at least one or this share of each positive bag being positive."""
+def instance_label_fits(
+    plane: InputOutputCuttingPlane, problem: BagProblem, share: float | None
+) -> Iterator[BagFit]:
+    """Learn the labels of all instances, at least one or this share of each positive bag being positive.
+
+    The fits are those of the rounds; in the first candidate every instance has the label of its bag.
+    """
     rows, sizes, signs = problem.rows, problem.sizes, problem.signs
     grams = restricted(problem.grams, rows)
     labelings = Labelings.of_bags(signs, sizes, min_positives(sizes, share))
     scores = supervised_scores(grams, means_matrix(consecutive_groups(sizes), rows.size), signs, problem.C)
-    found = plane.solve(grams, labelings, np.repeat(problem.C, sizes), [scores])
-    coef = np.zeros((len(grams), problem.n_instances))
-    coef[:, rows] = found.point_coef
+    bag_labels = np.repeat(signs, sizes).astype(np.int8)
+    C = np.repeat(problem.C, sizes)
+    for found in plane.rounds(grams, labelings, C, [scores], first=bag_labels):
+        coef = np.zeros((len(grams), problem.n_instances))
+        coef[:, rows] = found.point_coef
+        yield _bag_fit(found, coef)
+
+
+def _bag_fit(found: CuttingPlaneResult, coef: Matrix) -> BagFit:
     return BagFit(coef, 0.0, found.result, len(found.candidates), found.n_iter, found)
+
+
+def _with_single_negatives(problem: BagProblem) -> BagProblem:
+    """Return the problem in which every instance of a negative bag is a bag of its own."""
+    positive = problem.subset(np.flatnonzero(problem.signs > 0))
+    negative = problem.subset(np.flatnonzero(problem.signs < 0))
+    singles = np.repeat(negative.C / negative.sizes, negative.sizes)
+    return BagProblem(
+        problem.grams,
+        [*positive.members, *(row[None] for row in negative.rows)],
+        np.concatenate([positive.signs, -np.ones(singles.size)]),
+        np.concatenate([positive.C, singles]),
+    )
 
 
 def min_positives(sizes: Indices, share: float | None) -> Indices:
@@ -159,28 +201,29 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
 
     def pool(self, values: Vector) -> float:
         """Return the value of a bag from those of its instances: the highest."""
-        return float(values.max())
+        return POOLS["max"](values)
 
     @abstractmethod
     def _train(self, problem: BagProblem) -> BagFit:
         """Learn a scoring of the instances."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from bags (`Bags`, or a list or object array of tables of instances) and one label per bag.
 
-        ``sample_weight`` multiplies C by bag. From bags of weight 0 nothing is learnt but the kernels.
+        ``sample_weight`` multiplies C by bag. From bags of weight 0 nothing is learnt but the kernels. ``groups`` are
+        for the splitter ``cv``.
         """
         self._check_parameters()
         reset(self)
         bags = self._as_bags(X, reset=True)
-        signs, weight, C = self._encode_labels(y, sample_weight, len(bags))
+        signs, weight, price = self._encode_labels(y, sample_weight, len(bags))
         fitted = as_bank(self.bank).fit(bags.instances)
         self.centered_ = self._choose_centring(float(weight[signs > 0].sum() / weight.sum()))
         with blas_threads(1), count_bar(self.verbose, "folds") as tick:
             kernels, grams = self._rescaled(fitted, self.centered_)
-            problem = BagProblem(grams, bags.members, signs, C)
-            self.threshold_ = self._choose_threshold(problem, tick)
-            fit = self._train(problem)
+            problem = BagProblem(grams, bags.members, signs, self.C * price)
+            self.threshold_ = self._choose_threshold(problem, tick, groups)
+            fit = self._train(problem.subset(np.flatnonzero(price)))
             values = fit.values(grams)
         self._set_fit(fit, signs, bags.split(values))
         self._set_kernels(fitted, kernels)
@@ -240,7 +283,7 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
         return as_bags(check_input(self, X, reset=reset))  # a table: every sample is a bag of its own
 
     def _encode_labels(self, y: Any, sample_weight: Any, n: int) -> tuple[Vector, Vector, Vector]:
-        """Set the classes; return ±1 per bag, its weight, and the price C of its margin violations."""
+        """Set the classes; return ±1 per bag, its weight, and that times the weight of its class."""
         self.classes_, index = encode_labels(y, n)
         if self.classes_.size != 2:
             raise ValueError(
@@ -248,45 +291,46 @@ class BagClassifier(ClassifierMixin, WeakLabelEstimator):  # type: ignore[misc]
                 f"classes, got {self.classes_.size}; use scikit-learn's OneVsRestClassifier for more."
             )
         weight = sample_weights(sample_weight, None, self.classes_, index)
-        C = self.C * sample_weights(weight, self.class_weight, self.classes_, index)
-        return np.where(index == 1, 1.0, -1.0), weight, C
+        price = sample_weights(weight, self.class_weight, self.classes_, index)
+        return np.where(index == 1, 1.0, -1.0), weight, price
 
     def _choose_centring(self, share: float) -> bool:
         return may_be_balanced(share, share) if self.centering == "auto" else bool(self.centering)
 
-    def _choose_threshold(self, problem: BagProblem, tick: Callable[[int], None]) -> float:
+    def _choose_threshold(self, problem: BagProblem, tick: Callable[[int], None], groups: Any) -> float:
         """Return the cut with fewest errors on scores of bags that were held out of training."""
         if self.threshold == "zero":
             return 0.0
         signs, used = problem.signs, np.flatnonzero(problem.C)
-        rare = int(np.bincount(signs[used] > 0).min())
-        if rare < 2:
+        if np.bincount(signs[used] > 0).min() < 2:
             warnings.warn(
                 "threshold='cv' holds out bags of either class, but one class has a single bag: scores are "
                 "cut at zero, as with threshold='zero'.",
                 stacklevel=3,
             )
             return 0.0
-        scores = np.empty(signs.size)
-        folds = self._folds(signs, used, rare)
+        held_out = []
+        folds = self._folds(signs, used, groups)
         for train, test in folds:
             values = self._train(problem.subset(train)).values(problem.grams)
-            scores[test] = [self.pool(values[problem.members[bag]]) for bag in test]
+            held_out.append(np.array([self.pool(values[problem.members[bag]]) for bag in test]))
             tick(len(folds) + 1)
+        scores = mean_held_out(folds, held_out)
         return best_cut(scores[used], signs[used], problem.C[used])
 
-    def _folds(self, signs: Vector, used: Indices, rare: int) -> list[Fold]:
-        """Return folds of the bags in use; each of them is held out once."""
+    def _folds(self, signs: Vector, used: Indices, groups: Any) -> list[Fold]:
+        """Return folds of the bags in use; each of them is held out equally often."""
         index = (signs > 0).astype(np.intp)
         if isinstance(self.cv, Integral):
-            splitter = StratifiedKFold(min(int(self.cv), rare), shuffle=True, random_state=self.random_state)
+            most = min(int(self.cv), int(np.bincount(index[used]).min()))
+            splitter = StratifiedKFold(most, shuffle=True, random_state=self.random_state)
             return [(used[train], used[test]) for train, test in stratified_folds(splitter, index[used])]
-        folds = stratified_folds(self.cv, index)  # indices are those of all bags
+        folds = stratified_folds(self.cv, index, groups)  # indices are those of all bags
         return [(np.intersect1d(train, used), np.intersect1d(test, used)) for train, test in folds]
 
     def _set_fit(self, fit: BagFit, signs: Vector, values: list[Vector]) -> None:  # noqa: ARG002
         """Set what was learnt; ``values`` are those of the training instances, by bag."""
-        self.certificate_ = fit.result.certificate
+        self.certificate_ = replace(fit.result.certificate, tol=self.tol)
         self.duality_gap_, self.objective_ = self.certificate_.relative_gap, self.certificate_.upper
         self.n_iter_ = fit.n_iter
         self.point_coef_ = fit.coef[None]
@@ -321,7 +365,8 @@ class MultiInstanceMKLClassifier(BagClassifier):
     threshold : {"cv", "zero"}, default="cv"
         Where bag scores are cut: by cross-validation inside the training bags, or at zero.
     cv : int, splitter or pairs of indices, default=3
-        Folds for the threshold, which hold every bag out once; a number of them is stratified and shuffled.
+        Folds for the threshold, which hold all bags out equally often; a number of them is stratified and shuffled.
+        ``fit(X, y, groups=...)`` for splitters that need groups.
     centering : "auto" or bool, default="auto"
         Whether kernels are centred; "auto": where bag labels are balanced.
     class_weight : dict, "balanced" or None, default=None
@@ -348,8 +393,10 @@ class MultiInstanceMKLClassifier(BagClassifier):
     -----
     [Xu14, Examples 1 and 2, Sec. 4.5.3]. A positive bag is its key instance, a negative bag the mean of its
     instances; a bag's score is its highest instance's, as in the key-instance SVM that the thesis extends.
+    The first candidate is the whole bag: with ``max_rounds=1`` this is the set kernel.
     Symbols: δ → ``candidates_``.
-    Differs from the paper: means over key instances; the threshold, C and the bag rule are not stated there.
+    Differs from the paper: means over key instances; the threshold, C, the first candidate and the bag rule
+    are not stated there.
 
     Examples
     --------
@@ -370,6 +417,8 @@ class MultiInstanceMKLClassifier(BagClassifier):
     C: float = 10.0
     theta: float | None = 1.2
     positive_share: float | None = None
+    negatives: str = "mean"
+    pooling: str = "max"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -377,9 +426,23 @@ class MultiInstanceMKLClassifier(BagClassifier):
         check_number("theta", self.theta, above=0.0, optional=True)
         check_share("positive_share", self.positive_share, positive=True, optional=True)
 
+        check_choice("negatives", self.negatives, ("mean", "instances"))
+        check_choice("pooling", self.pooling, tuple(POOLS))
+
+    def pool(self, values: Vector) -> float:
+        """Return the value of a bag from those of its instances, as ``pooling`` says."""
+        return POOLS[self.pooling](values)
+
     def _train(self, problem: BagProblem) -> BagFit:
-        learn = learn_key_instances if self.ambiguity == "input" else learn_instance_labels
-        return learn(self._cutting_plane(self.theta), problem, self.positive_share)
+        *_, last = self._fits(problem)
+        return last
+
+    def _fits(self, problem: BagProblem) -> Iterator[BagFit]:
+        """Yield what each round has learnt."""
+        plane = self._cutting_plane(self.theta)
+        if self.ambiguity == "input":
+            return key_instance_fits(plane, problem, self.positive_share, self.negatives)
+        return instance_label_fits(plane, problem, self.positive_share)
 
     def _set_fit(self, fit: BagFit, signs: Vector, values: list[Vector]) -> None:
         assert fit.cutting_plane is not None

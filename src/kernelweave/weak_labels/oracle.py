@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,64 +34,82 @@ class CandidateObjective:
 
     def evaluate(self, candidates: Sequence[Candidate]) -> tuple[Matrix, Vector]:
         """Return K A(h)'α of every candidate, one column each, and the values α'A(h)KA(h)'α."""
-        coef = np.column_stack([self.ambiguity.to_points(h, self.alpha) for h in candidates])
+        coef = self._coefficients(candidates)
         images = self.K @ coef
         return images, np.einsum("ij,ij->j", coef, images)
 
     def ascend(self, starts: Sequence[Candidate], max_steps: int = 100) -> list[ScoredCandidate]:
         """Maximise the linearised value, again and again, from every start until the value no longer rises.
 
-        The value is convex in A(h)'α and so lies above its linearisation: no step can lower it.
+        The value is convex in A(h)'α and so lies above its linearisation: no step can lower it. Ascents that
+        meet go on as one; a step reads the rows of K whose points change, few after the first steps.
         """
-        candidates = list(starts)
-        images, values = self.evaluate(candidates)
-        rising = np.arange(len(candidates))
+        rising = self._distinct(starts)
+        coef = self._coefficients(rising)
+        images = self.K @ coef
+        values = np.einsum("ij,ij->j", coef, images)
+        ended: list[ScoredCandidate] = []
         for _ in range(max_steps):
             # K A(h)'α is half the gradient of the value with respect to A(h)'α.
-            gradients = np.ascontiguousarray(images[:, rising].T)
-            trial = [self.ambiguity.linear_maximizer(self.alpha, gradient) for gradient in gradients]
-            trial_images, trial_values = self.evaluate(trial)
-            better = np.flatnonzero(trial_values > values[rising] * (1.0 + ROUNDING))
-            rising = rising[better]
-            if rising.size == 0:
+            trial = [self.ambiguity.linear_maximizer(self.alpha, g) for g in np.ascontiguousarray(images.T)]
+            trial_coef = self._coefficients(trial)
+            change = trial_coef - coef
+            rows = np.flatnonzero(change.any(axis=1))
+            trial_images = images + self.K[rows].T @ change[rows]
+            trial_values = np.einsum("ij,ij->j", trial_coef, trial_images)
+            rises = trial_values > values * (1.0 + ROUNDING)
+            ended += [ScoredCandidate(rising[j], float(values[j])) for j in np.flatnonzero(~rises)]
+            kept = {self.ambiguity.key(trial[j]): int(j) for j in np.flatnonzero(rises)}
+            places = list(kept.values())
+            rising = [trial[j] for j in places]
+            coef, images, values = trial_coef[:, places], trial_images[:, places], trial_values[places]
+            if not rising:
                 break
-            for place, j in zip(rising, better, strict=True):
-                candidates[place] = trial[j]
-            images[:, rising], values[rising] = trial_images[:, better], trial_values[better]
-        return [ScoredCandidate(h, float(value)) for h, value in zip(candidates, values, strict=True)]
+        ended += [ScoredCandidate(h, float(value)) for h, value in zip(rising, values, strict=True)]
+        return list({self.ambiguity.key(end.candidate): end for end in ended}.values())
+
+    def _coefficients(self, candidates: Sequence[Candidate]) -> Matrix:
+        """Return A(h)'α of every candidate, one column each."""
+        return np.column_stack([self.ambiguity.to_points(h, self.alpha) for h in candidates])
+
+    def _distinct(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        return list({self.ambiguity.key(h): h for h in candidates}.values())
 
 
 class Oracle(Protocol):
-    """Find a candidate of large value for one kernel."""
+    """Find candidates of large value for one kernel."""
 
-    def find(self, objective: CandidateObjective, starts: Sequence[Vector]) -> ScoredCandidate:
-        """Return a candidate; ``starts`` are scores of the points to begin searches from."""
+    def find(self, objective: CandidateObjective, starts: Sequence[Vector]) -> list[ScoredCandidate]:
+        """Return different candidates, the one to take first and the others by falling value.
+
+        ``starts`` are scores of the points to begin searches from.
+        """
 
 
 @dataclass(frozen=True)
 class Exhaustive:
     """Evaluate every candidate: exact, for a few ambiguous entries."""
 
-    def find(self, objective: CandidateObjective, starts: Sequence[Vector]) -> ScoredCandidate:  # noqa: ARG002
+    def find(self, objective: CandidateObjective, starts: Sequence[Vector]) -> list[ScoredCandidate]:  # noqa: ARG002
         every = objective.ambiguity.all_candidates()
-        scored = (ScoredCandidate(h, float(objective.evaluate([h])[1][0])) for h in every)
-        return max(scored, key=lambda each: each.value)
+        return by_value(ScoredCandidate(h, float(objective.evaluate([h])[1][0])) for h in every)
 
 
 @dataclass(frozen=True)
 class MultiStart:
-    r"""Ascents from given scores, leading eigenvectors and random directions, each with its mirror.
+    r"""Ascents from given scores, leading eigenvectors and random directions, each in both directions.
 
     Parameters
     ----------
     seed : seed of the random directions.
     n_eigenvectors, n_random : how many leading eigenvectors and random directions to start from.
     small : with up to this many ambiguous entries a search is cheap: it starts from twice as many random
-        directions, and ends with single flips and swaps, of which there are about n²/4.
+        directions, and every ascent ends with single flips and swaps, of which there are about n²/4.
     max_steps : most steps of an ascent, and most flips and swaps after it.
-    mirror_share : the mirror of the best candidate is taken where the known labels agree better with it and
-        its value is at least this share of the best.
-    contradicted_share : the same share where the known labels contradict the best candidate.
+    mirror_below : while the samples with a label carry less than this share of Σα, the mirror of the best
+        labeling may come first.
+    mirror_share : it does where it agrees better with the known labels and its value is at least this share
+        of the best.
 
     Notes
     -----
@@ -105,19 +123,19 @@ class MultiStart:
     n_random: int = 2
     small: int = 40
     max_steps: int = 100
+    mirror_below: float = 0.05
     mirror_share: float = 0.95
-    contradicted_share: float = 0.5
 
-    def find(self, objective: CandidateObjective, starts: Sequence[Vector]) -> ScoredCandidate:
+    def find(self, objective: CandidateObjective, starts: Sequence[Vector]) -> list[ScoredCandidate]:
         ambiguity = objective.ambiguity
         directions = [*starts, *self._eigenvectors(objective), *self._random(ambiguity)]
         both = [sign * scores for scores in directions for sign in (1.0, -1.0)]
-        first = {ambiguity.key(h): h for h in map(ambiguity.from_scores, both)}
-        ends = objective.ascend(list(first.values()), self.max_steps)
-        best = max(ends, key=lambda end: end.value)
+        ends = objective.ascend([ambiguity.from_scores(scores) for scores in both], self.max_steps)
         if 0 < ambiguity.n_ambiguous <= self.small:
-            best = self._local_search(objective, best)
-        return self._best_or_mirror(objective, best)
+            ends = [self._local_search(objective, end) for end in ends]
+        ranked = by_value({ambiguity.key(end.candidate): end for end in ends}.values())
+        mirrored = self._mirrored(objective, ranked[0])
+        return ranked if mirrored is None else [mirrored, *ranked]
 
     def _eigenvectors(self, objective: CandidateObjective) -> list[Vector]:
         """Return leading eigenvectors of the quadratic form: of α∘K∘α where samples are points, else of K."""
@@ -149,20 +167,24 @@ class MultiStart:
             best = objective.ascend([near[top]], self.max_steps)[0]
         return best
 
-    def _best_or_mirror(self, objective: CandidateObjective, best: ScoredCandidate) -> ScoredCandidate:
-        """Return the opposite candidate where it is nearly as good and the known labels agree better with it.
+    def _mirrored(self, objective: CandidateObjective, best: ScoredCandidate) -> ScoredCandidate | None:
+        """Return the opposite labeling where it is nearly as good and the known labels agree better with it.
 
         In the first rounds the labelled samples may have coefficients of almost zero: then a labeling and its
         mirror are tied in value, and only the known labels can decide between them.
         """
         K, alpha, ambiguity = objective.K, objective.alpha, objective.ambiguity
         opposite = ambiguity.mirror(best.candidate)
-        agreement = ambiguity.label_agreement(best.candidate, alpha, K)
-        if opposite is None or agreement is None:
-            return best
+        if opposite is None or ambiguity.known_share(alpha) >= self.mirror_below:
+            return None
         mirrored = objective.ascend([opposite], self.max_steps)[0]
-        mirrored_agreement = ambiguity.label_agreement(mirrored.candidate, alpha, K)
-        assert mirrored_agreement is not None
-        share = self.mirror_share if agreement >= 0.0 else self.contradicted_share
-        take = mirrored.value >= share * best.value and mirrored_agreement > agreement
-        return mirrored if take else best
+        agreement, mirrored_agreement = (
+            ambiguity.label_agreement(each.candidate, alpha, K) for each in (best, mirrored)
+        )
+        nearly_as_good = mirrored.value >= self.mirror_share * best.value
+        return mirrored if nearly_as_good and mirrored_agreement > agreement else None
+
+
+def by_value(candidates: Iterable[ScoredCandidate]) -> list[ScoredCandidate]:
+    """Return the candidates by falling value."""
+    return sorted(candidates, key=lambda each: -each.value)

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.multiclass import check_classification_targets
 
 from kernelweave._threads import blas_threads
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
@@ -23,6 +22,8 @@ from kernelweave.estimators.validation import (
     check_input,
     check_number,
     label_column,
+    require_classes,
+    require_one_type,
     require_same_rows,
     sample_weights,
     signs,
@@ -281,7 +282,7 @@ class SemiSupervisedMKLClassifier(ClassifierMixin, WeakLabelEstimator):  # type:
 
 def split_labels(y: Any, n_samples: int) -> tuple[AnyArray, AnyArray]:
     """Return the classes and, per sample, the index of its class, −1 where it has no label."""
-    y = label_column(y)
+    y = label_column(y, one_type=False)  # -1 may stand among words
     if y.shape[0] != n_samples:
         raise ValueError(f"X has {n_samples} samples but y has {y.shape[0]} labels; they must agree.")
     missing = is_unlabelled(y)
@@ -293,7 +294,8 @@ def split_labels(y: Any, n_samples: int) -> tuple[AnyArray, AnyArray]:
     labels = y[~missing]
     if labels.dtype == object and all(isinstance(label, str) for label in labels):
         labels = labels.astype(str)
-    check_classification_targets(labels)
+    require_one_type(labels)
+    require_classes(labels)
     classes, index_of_labelled = np.unique(labels, return_inverse=True)
     if classes.size < 2:
         raise ValueError(

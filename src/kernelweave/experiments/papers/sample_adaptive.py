@@ -126,34 +126,44 @@ def _digits(
 
 BANK = KernelBank.per_view(Gaussian(), scaling=(Centering(), UnitTrace()))
 LOOSE: dict[str, Any] = {"learner": Hinge(), "tol": 1e-3}
+# The paper's algorithm: switches that know the label, kept in any case.
+PAPER: dict[str, Any] = {"switching": "fewest", "fallback": False, **LOOSE}
 PROTEIN = {
-    "SAMKL": ViewMethod(SampleAdaptiveMKLClassifier(BANK, max_flips=3, **LOOSE)),
+    "SAMKL": ViewMethod(SampleAdaptiveMKLClassifier(BANK, max_flips=3, **PAPER)),
     "SAMKL, ℓ2 inside": ViewMethod(
-        SampleAdaptiveMKLClassifier(BANK, geometry=LpBall(2.0), max_flips=3, **LOOSE)
+        SampleAdaptiveMKLClassifier(BANK, geometry=LpBall(2.0), max_flips=3, **PAPER)
     ),
-    "LMKL": ViewMethod(LocalizedMKLClassifier(BANK, n_restarts=0, max_iter=30, random_state=0, **LOOSE)),
+    "LMKL": ViewMethod(LocalizedMKLClassifier(BANK, n_init=1, max_iter=30, random_state=0, **LOOSE)),
     "SimpleMKL": ViewMethod(MKLClassifier(BANK, geometry=Simplex(), **LOOSE)),
     "ℓ2": ViewMethod(MKLClassifier(BANK, geometry=LpBall(2.0), **LOOSE)),
     "average": ViewMethod(MKLClassifier(BANK, geometry=Uniform(), **LOOSE)),
 }
 PLAIN = KernelBank.per_view(Gaussian(), scaling=(Centering(), UnitMean()))
 TWO: dict[str, Any] = {"geometry": LpBall(2.0), **LOOSE}
+PAPER_TWO: dict[str, Any] = {"geometry": LpBall(2.0), **PAPER}
 SIMULATED = {
-    "ℓ2, switched": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, **TWO)),
-    "ℓ1, switched": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, **LOOSE)),
-    "ℓ2, switched, τ": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, scale_margins=True, **TWO)),
+    "ℓ2, switched": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, **PAPER_TWO)),
+    "ℓ1, switched": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, **PAPER)),
+    "ℓ2, switched, τ": ViewMethod(
+        SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, scale_margins=True, **PAPER_TWO)
+    ),
+    "ℓ2, by margin": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=3, **TWO)),
     "ℓ2": ViewMethod(MKLClassifier(PLAIN, **TWO)),
 }
 STAND_IN = {
-    "SAMKL": ViewMethod(SampleAdaptiveMKLClassifier(BANK, max_flips=2, **LOOSE)),
+    "SAMKL": ViewMethod(SampleAdaptiveMKLClassifier(BANK, max_flips=2, **PAPER)),
+    "by margin": ViewMethod(SampleAdaptiveMKLClassifier(BANK, max_flips=2, **LOOSE)),
     "SimpleMKL": ViewMethod(MKLClassifier(BANK, **LOOSE)),
     **{f"ℓ{p:g}": ViewMethod(MKLClassifier(BANK, geometry=LpBall(p), **LOOSE)) for p in (2.0, 4.0, 8.0)},
     "UMKL": ViewMethod(MKLClassifier(BANK, geometry=Uniform(), **LOOSE)),
 }
 GAPPED = {
     "ℓ2": ViewMethod(MKLClassifier(PLAIN, **TWO)),
-    "ℓ2, τ": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=0, scale_margins=True, **TWO)),
-    "ℓ2, τ, one flip": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=1, scale_margins=True, **TWO)),
+    "ℓ2, τ": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=0, scale_margins=True, **PAPER_TWO)),
+    "ℓ2, τ, one flip": ViewMethod(
+        SampleAdaptiveMKLClassifier(PLAIN, max_flips=1, scale_margins=True, **PAPER_TWO)
+    ),
+    "ℓ2, by margin": ViewMethod(SampleAdaptiveMKLClassifier(PLAIN, max_flips=1, **TWO)),
     "mean imputation": ViewMethod(MKLClassifier(PLAIN, **TWO), "mean"),
     "5-NN imputation": ViewMethod(MKLClassifier(PLAIN, **TWO), "knn"),
     "whole samples only": ViewMethod(MKLClassifier(PLAIN, **TWO), "drop"),
@@ -196,6 +206,8 @@ EXPERIMENTS = (
         ),
         views=(Accuracies(Digits().tasks, tuple(STAND_IN), "SimpleMKL", {}, seconds=True),),
         differences=(
+            "“by margin” is this package's default: switches shared by the classes, by the margin of a sample while "
+            "it is held out, kept only where they do not lose against all kernels on held-out samples.",
             "psortPos, psortNeg, plant and the Caltech-101 kernels are not to be had; mfeat stands in for "
             "them: 200 training and 400 test digits of ten classes, one Gaussian on each of six views, "
             "m_0 = 2. Printed, in the order SAMKL, SimpleMKL, ℓ2, ℓ4, ℓ8, UMKL: psortPos 90.6, 87.7, 86.4, "
@@ -219,6 +231,8 @@ EXPERIMENTS = (
             TaskMeans("auc", "AUC of the switches for the swapped entries", Swapped().tasks[:2]),
         ),
         differences=(
+            "“by margin” is this package's default, which is not in the paper: switches by the margin of a sample "
+            "while it is held out, kept only where they do not lose against all kernels on held-out samples.",
             "C = 10 for all. With C chosen by cross-validation from 0.1 to 100 both are near the top on "
             "clean test samples, 99.6 for ℓ2 and 99.8 switched (difference 0.15 ± 0.15, the same splits).",
         ),
@@ -240,6 +254,7 @@ EXPERIMENTS = (
         differences=(
             "mfeat: 200 training and 400 test digits of ten classes in six views, every split drawn anew; "
             "the simulation: 100 training and 500 test samples of two classes in three views.",
+            "“by margin” is this package's default, with one flip at most.",
             "Where only samples with all views are learnt from, missing values of test samples are replaced "
             "by the means of the training samples.",
         ),

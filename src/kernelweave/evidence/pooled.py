@@ -1,0 +1,184 @@
+"""The weights of many targets at once: a few common points, and a prior over them that the targets share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._typing import AnyArray, Indices, Matrix, Vector
+from kernelweave.evidence.components import Components
+from kernelweave.evidence.likelihood import derivatives, evaluate, moment_estimate
+
+
+@dataclass(frozen=True)
+class SharedPrior:
+    """A prior over the points that targets share, and what each target makes of it.
+
+    ``shares`` are the posterior shares of the points in every target, (T, C). ``gap`` bounds by how much any
+    other prior could raise the mean of the targets' log likelihoods.
+    """
+
+    prior: Vector
+    shares: Matrix
+    gap: float
+    n_iter: int
+
+
+@dataclass(frozen=True)
+class PooledEvidence:
+    """Empirical Bayes for many targets, with few factorisations.
+
+    The weights of a target start from moments. Targets with similar weights then take Newton steps from their
+    common mean; what is found is clustered into points, at which the likelihood of every target is known, and the
+    prior over the points is learnt from all targets.
+
+    Parameters
+    ----------
+    n_points : most points; a factorisation each.
+    n_near : at how many of them, the nearest, the likelihood of a target is looked at; it is nothing elsewhere.
+    rounds, n_means : how often Newton steps are taken, and from how many common means.
+    longest : longest of these steps in the logarithm of a weight.
+    ridge : what is added to the information in them.
+    pseudo_targets : how many targets the uniform prior over the points counts for.
+    tol, max_iter : the prior is good enough when its gap is below, or after so many steps of EM.
+    """
+
+    n_points: int = 200
+    n_near: int = 50
+    rounds: int = 2
+    n_means: int = 20
+    longest: float = 2.0
+    ridge: float = 0.25
+    pseudo_targets: float = 1.0
+    tol: float = 1e-3
+    max_iter: int = 500
+
+    def likelihoods(self, components: Components) -> tuple[Matrix, Matrix, Matrix]:
+        """Return points (C, M), the log likelihood of every target at those near to it, and its noise there (T, C).
+
+        Single precision does: what counts is by how many units they differ.
+        """
+        theta = self._moved(components)
+        points = self._points(theta)
+        value, scale = log_likelihoods(
+            components.in_float32(), points, nearest_points(theta, points, self.n_near)
+        )
+        return points, value, scale
+
+    def _moved(self, components: Components) -> Matrix:
+        """Return the weights of every target, moments first and then a few steps, (T, M)."""
+        theta, noise = moment_estimate(components)
+        total = theta.sum(axis=1) + noise
+        theta = theta / np.maximum(noise, 0.02 * total)[:, None]
+        for _ in range(self.rounds):
+            theta = self._after_step(components, theta)
+        return theta
+
+    def _points(self, theta: Matrix) -> Matrix:
+        """Return the points: means of similar weights, none, even ones, and one kernel alone."""
+        _, means = clustered(roots_of_shares(theta), self.n_points)
+        found = weights_of_roots(means)
+        M, signal = theta.shape[1], float(np.median(theta.sum(axis=1)))
+        even = np.full((1, M), signal / M)
+        found = np.concatenate([found, np.zeros((1, M)), even, 0.1 * even, signal * np.eye(M)])
+        found[found < 1e-3 * found.sum(axis=1, keepdims=True)] = 0.0
+        return np.unique(found, axis=0)
+
+    def prior(self, log_likelihood: Matrix) -> SharedPrior:
+        """Return the prior over points that makes all targets together likeliest, by EM."""
+        T, C = log_likelihood.shape
+        likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+        prior, total = np.full(C, 1.0 / C), T + self.pseudo_targets
+        n_iter = 0
+        while True:
+            joint = likelihood * prior
+            joint /= joint.sum(axis=1, keepdims=True)
+            counts = joint.sum(axis=0) + self.pseudo_targets / C
+            # Concave in the prior: no other one is better by more than the largest slope allows.
+            gap = float((counts / prior).max() - total) / T
+            if gap <= self.tol or n_iter == self.max_iter:
+                return SharedPrior(prior, joint, gap, n_iter)
+            prior = counts / total
+            n_iter += 1
+
+    def _after_step(self, components: Components, theta: Matrix) -> Matrix:
+        """Return the weights after one Newton step of every target from the mean of its cluster."""
+        members, means = clustered(roots_of_shares(theta), self.n_means)
+        common = weights_of_roots(means)
+        common = np.maximum(common, 2e-3 * np.maximum(common.sum(axis=1, keepdims=True), 0.1))
+        new = theta.copy()
+        for number, mean in enumerate(common):
+            own = np.flatnonzero(members == number)
+            if not own.size:
+                continue
+            part = components.of_targets(own)
+            gradient, information = derivatives(part, evaluate(part, mean))
+            places = np.arange(components.n_kernels)
+            information[:, places, places] = 1.02 * information[:, places, places] + self.ridge
+            step = np.linalg.solve(information, gradient[:, :, None])[:, :, 0]
+            new[own] = mean * np.exp(np.clip(step, -self.longest, self.longest))
+        return new
+
+
+def roots_of_shares(theta: Matrix) -> Matrix:
+    """Return the square roots of the shares of every kernel and of the noise: points on a sphere."""
+    parts = np.concatenate([theta, np.ones((len(theta), 1))], axis=1)
+    return np.asarray(np.sqrt(parts / parts.sum(axis=1, keepdims=True)))
+
+
+def weights_of_roots(roots: Matrix, least_noise: float = 0.01) -> Matrix:
+    """Return the weights in units of the noise of which these are the square roots of shares."""
+    shares = roots**2 / np.sum(roots**2, axis=1, keepdims=True)
+    return np.asarray(shares[:, :-1] / np.maximum(shares[:, -1:], least_noise))
+
+
+def clustered(points: Matrix, n_clusters: int, n_iter: int = 12) -> tuple[Indices, Matrix]:
+    """Return the cluster of every point and the means of the clusters, from a start by farthest points."""
+    if len(points) <= n_clusters:
+        return np.arange(len(points)), points
+    chosen = [points.mean(axis=0)]
+    distance = ((points - chosen[0]) ** 2).sum(axis=1)
+    while len(chosen) < n_clusters:
+        chosen.append(points[int(distance.argmax())])
+        distance = np.minimum(distance, ((points - chosen[-1]) ** 2).sum(axis=1))
+    means = np.array(chosen)
+    for _ in range(n_iter):
+        members = _nearest(points, means)
+        counts = np.bincount(members, minlength=len(means))
+        sums = np.zeros_like(means)
+        np.add.at(sums, members, points)
+        means = sums[counts > 0] / counts[counts > 0, None]
+    return _nearest(points, means), means
+
+
+def _nearest(points: Matrix, means: Matrix) -> Indices:
+    return np.asarray(((means**2).sum(axis=1) - 2.0 * points @ means.T).argmin(axis=1))
+
+
+def used_shares(shares: Matrix, least: float = 1e-3) -> Matrix:
+    """Return shares without those below ``least``, summing to one."""
+    kept = np.where(shares >= least, shares, 0.0)
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+
+
+def nearest_points(theta: Matrix, points: Matrix, n_near: int) -> AnyArray:
+    """Return which points are among the nearest to the weights of each target, (T, C)."""
+    if n_near >= len(points):
+        return np.ones((len(theta), len(points)), dtype=bool)
+    distance = (
+        -2.0 * roots_of_shares(theta) @ roots_of_shares(points).T
+    )  # up to a constant: all have length 1
+    return np.asarray(distance <= np.partition(distance, n_near - 1, axis=1)[:, [n_near - 1]])
+
+
+def log_likelihoods(components: Components, points: Matrix, near: AnyArray) -> tuple[Matrix, Matrix]:
+    """Return the log likelihood of every target at the points near to it, and the noise variance there."""
+    value = np.full(near.shape, -np.inf)
+    scale = np.zeros(near.shape)
+    for number, point in enumerate(points):
+        own = np.flatnonzero(near[:, number])
+        if own.size:
+            found = evaluate(components.of_targets(own), point)
+            value[own, number], scale[own, number] = found.value, found.scale
+    return value, scale
