@@ -42,6 +42,8 @@ METHODS: Mapping[str, tuple[Callable[..., Any], Mapping[str, list[float]]]] = {
     "PWMK": (presets.pwmk, COSTS),
     "LP-β": (presets.lp_beta, COSTS),
 }
+# The others weigh the kernels for all classes at once.
+WEIGHTS_PER_CLASS = ("AveKernel", "SimpleMKL", "L2MKL")
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class BaselinesStudy:
         scaled = {name: StandardScaler().fit(X[train]).transform(X) for name, X in views.items()}
         make, grid = METHODS[cell["method"]]
         folds = StratifiedKFold(self.folds, shuffle=True, random_state=cell["split"])
-        search = GridSearchCV(make(self._bank(), tol=self.tol), dict(grid), cv=folds)
+        params = {"multiclass": "per_class"} if cell["method"] in WEIGHTS_PER_CLASS else {}
+        search = GridSearchCV(make(self._bank(), tol=self.tol, **params), dict(grid), cv=folds)
         with convergence_warnings_ignored():
             search.fit(Views(scaled)[train], y[train])
         model = search.best_estimator_
