@@ -17,7 +17,7 @@ from kernelweave.evaluation import paired
 from kernelweave.kernels import Gaussian
 
 VIEWS = ["--view", "a=a1,a2", "--view", "b=b*"]
-BASELINES = ["average kernel", "best single kernel", "concatenation"]
+BASELINES = ["average kernel", "best single kernel", "concatenation", "late fusion", "stacking"]
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_ctrl_c_shows_what_was_finished(file, monkeypatch):
     monkeypatch.setattr(MKLClassifier, "fit", press)
     done = run("compare", file, "--target", "label", *VIEWS, "--folds", "2", "--bank", "linear")
     assert done.exit_code == 130
-    assert "finished: most frequent class, average kernel, best single kernel, concatenation." in done.stderr
+    assert f"finished: most frequent class, {', '.join(BASELINES)}." in done.stderr
     assert "l2_mkl" not in done.output
     assert "Note:" not in done.output
     assert sum(model.geometry is None for model in fits) == 1

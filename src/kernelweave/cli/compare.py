@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.utils import _safe_indexing
 
-from kernelweave.bank.missing_views import fit_with_missing_views
+from kernelweave.bank.missing_views import KernelsWithMissingViews, fit_with_missing_views
 from kernelweave.bank.subset import ConcatenatedBank
 from kernelweave.cli.methods import WITHOUT_COST, make_model, method_names
 from kernelweave.cli.prepare import Prepared, Request, prepare_held
@@ -23,10 +23,20 @@ from kernelweave.errors import DataError
 from kernelweave.evaluation import paired
 from kernelweave.evaluation import summary as mean_and_deviation
 from kernelweave.kernels import Gaussian
-from kernelweave.report.baselines import AVERAGE, CONCATENATED, DUMMIES, SINGLE, grid_search, single_kernels
+from kernelweave.report.baselines import (
+    AVERAGE,
+    CONCATENATED,
+    DUMMIES,
+    LATE,
+    SINGLE,
+    STACKED,
+    fusions,
+    grid_search,
+    single_kernels,
+)
 from kernelweave.report.findings import unique_messages
 
-BASELINES = (AVERAGE, SINGLE, CONCATENATED)
+BASELINES = (AVERAGE, SINGLE, CONCATENATED, LATE, STACKED)
 DEFAULT_METHODS = ("default", "simple_mkl", "sm1_mkl", "l2_mkl")
 INNER_FOLDS = 3  # of the search for the best single kernel
 
@@ -81,7 +91,8 @@ def candidates(request: Request, prepared: Prepared, methods: Sequence[str]) -> 
     bank, task = prepared.bank, prepared.summary["task"]
     chosen = method_names(task) if list(methods) == ["all"] else tuple(dict.fromkeys(methods))
     average = make_model("average_kernel", bank, task, request.cost)
-    names = fit_with_missing_views(bank, prepared.X).names
+    fitted = fit_with_missing_views(bank, prepared.X)
+    names, views = fitted.names, fitted.view_names
     joined = ConcatenatedBank(bank, Gaussian())
     constant, dummy = DUMMIES[task]
     models = {
@@ -90,6 +101,8 @@ def candidates(request: Request, prepared: Prepared, methods: Sequence[str]) -> 
         SINGLE: grid_search(average, single_kernels(bank, range(len(names)), names), INNER_FOLDS),
         CONCATENATED: make_model("average_kernel", joined, task, request.cost),
     }
+    if len(set(views)) > 1 and not isinstance(fitted, KernelsWithMissingViews):
+        models |= fusions(average, bank, names, views, INNER_FOLDS)
     for name in chosen:
         cost = None if name in WITHOUT_COST else request.cost
         if name != "average_kernel":
@@ -124,6 +137,10 @@ def compare(
         except KeyboardInterrupt:
             result.stopped = True
     result.notes = [*summary["notes"], *unique_messages(caught[:finished])]
+    if summary.get("lacking"):
+        result.notes.append(
+            f"{LATE} and {STACKED} learn on every view alone and are left out: some rows lack a view."
+        )
     return result, summary
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
@@ -24,6 +26,7 @@ from kernelweave.weak_labels.bag_baselines import SetKernelMKLClassifier
 from kernelweave.weak_labels.multi_instance import BagClassifier
 
 AVERAGE, SINGLE, CONCATENATED = "average kernel", "best single kernel", "concatenation"
+LATE, STACKED = "late fusion", "stacking"
 ParamGrid = dict[str, Sequence[Any]]
 # Models that ignore the columns, by task: their name and an unfitted one.
 DUMMIES: dict[str, tuple[str, Any]] = {
@@ -68,6 +71,28 @@ def single_kernels(bank: Any, which: Sequence[int], names: Sequence[str]) -> Par
         unit = np.eye(len(names))
         return {"geometry": [Point(unit[m].tolist()) for m in which]}
     return {"bank": [ChosenBank(bank, [str(names[m])]) for m in which]}
+
+
+def fusions(
+    average: Any, bank: Any, names: Sequence[str], views: Sequence[str], folds: int
+) -> dict[str, Any]:
+    """Return models that learn on every view alone and fuse what these predict.
+
+    ``average`` is a model with the average kernel; ``names`` and ``views`` are those of the kernels of the bank.
+    Late fusion takes the mean, of calibrated probabilities for classes; stacking learns a linear model on values
+    of held-out samples.
+    """
+    members = []
+    for number, view in enumerate(dict.fromkeys(views)):
+        own = [name for name, other in zip(names, views, strict=True) if other == view]
+        members.append((f"view {number}", clone(average).set_params(bank=ChosenBank(bank, own))))
+    if is_regressor(average):
+        return {LATE: VotingRegressor(members), STACKED: StackingRegressor(members, cv=folds)}
+    calibrated = [(name, CalibratedClassifierCV(model, cv=folds)) for name, model in members]
+    return {
+        LATE: VotingClassifier(calibrated, voting="soft"),
+        STACKED: StackingClassifier(members, cv=folds),
+    }
 
 
 def grid_search(model: Any, grid: ParamGrid, folds: int) -> Any:

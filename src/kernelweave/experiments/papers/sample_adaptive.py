@@ -125,7 +125,7 @@ def _digits(
 
 
 BANK = KernelBank.per_view(Gaussian(), scaling=(Centering(), UnitTrace()))
-PER_CLASS = {"multiclass": "per_class"}
+PER_CLASS: dict[str, Any] = {"multiclass": "per_class"}
 LOOSE: dict[str, Any] = {"learner": Hinge(), "tol": 1e-3}
 # The paper's algorithm: switches that know the label, kept in any case.
 PAPER: dict[str, Any] = {"switching": "fewest", "fallback": False, **LOOSE}
