@@ -51,7 +51,7 @@ from kernelweave import (
 from kernelweave.errors import NotOfferedError
 from kernelweave.estimators.validation import mean_held_out
 from kernelweave.explain import contributions, leave_view_out
-from kernelweave.geometry import LpBall
+from kernelweave.geometry import BoxSimplex, LpBall
 from kernelweave.io import load, save
 from kernelweave.kernels import Centering, Gaussian, Linear, Precomputed, UnitDiagonal, UnitTrace
 from kernelweave.learners import Hinge, SquaredHinge, UnbiasedSquaredHinge
@@ -190,7 +190,11 @@ def test_samples_that_lack_a_view_are_piped_too(iris):
 def test_columns_of_the_learnt_kernel_have_names_and_rows_their_labels(iris):
     X, y = iris
     table = pd.DataFrame(X, columns=list("abcd"), index=np.arange(90) * 2)
-    model = MKLClassifier().set_output(transform="pandas").fit(table, y)
+    model = (
+        MKLClassifier(KernelBank.distances(), multiclass="per_class")
+        .set_output(transform="pandas")
+        .fit(table, y)
+    )
     frame = model.transform(table[:4])
     assert (
         list(frame.columns) == [f"mklclassifier{i}" for i in range(90)] == list(model.get_feature_names_out())
@@ -269,7 +273,8 @@ def test_repeated_folds_are_all_searched(iris):
     cv = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
     search = MKLClassifierCV(cv=cv, learner_values=[1.0], geometry_values=[1.0]).fit(X, y)
     assert search.n_splits_ == 6
-    scores = cross_val_score(MKLClassifier(search.bank), X, y, cv=cv)
+    alone = MKLClassifier(KernelBank.prepared(), learner=Hinge(C=1.0), geometry=BoxSimplex(theta=1.0))
+    scores = cross_val_score(alone, X, y, cv=cv)
     np.testing.assert_allclose(search.cv_results_["score"], scores)
 
 
@@ -416,11 +421,11 @@ def test_one_against_the_rest_by_scikit_learns_wrapper(iris, views, kind):
     K = np.stack([rbf_kernel(X[:, c]) for c in HALVES.values()], axis=2)
     bank, data = (KernelBank.per_view(), views) if kind == "views" else ("precomputed", K)
     wrapped = OneVsRestClassifier(MKLClassifier(bank, tol=1e-8)).fit(data, y)
-    own = MKLClassifier(bank, tol=1e-8).fit(data, y)
+    own = MKLClassifier(bank, multiclass="per_class", tol=1e-8).fit(data, y)
     np.testing.assert_allclose(wrapped.decision_function(data), own.decision_function(data), atol=1e-6)
     np.testing.assert_array_equal(
         cross_val_predict(OneVsRestClassifier(MKLClassifier(bank)), data, y, cv=3),
-        cross_val_predict(MKLClassifier(bank), data, y, cv=3),
+        cross_val_predict(MKLClassifier(bank, multiclass="per_class"), data, y, cv=3),
     )
 
 
@@ -511,7 +516,7 @@ def test_what_has_no_slopes_nor_importances_says_why(planted, views, iris):
     with pytest.raises(AttributeError, match="given as they are"):
         _ = MKLClassifier("precomputed").fit([X @ X.T], y).coef_
     with pytest.raises(AttributeError, match="not one weighted sum of kernels"):
-        _ = LocalizedMKLClassifier(KernelBank([Linear()]), n_restarts=0, tol=1e-2).fit(X, y).coef_
+        _ = LocalizedMKLClassifier(KernelBank([Linear()]), n_init=1, tol=1e-2).fit(X, y).coef_
     assert not hasattr(gaussian, "coef_")
     assert not hasattr(MKLClassifier(), "coef_")
 
@@ -565,7 +570,7 @@ def test_a_learning_curve_is_that_of_fits_to_fewer_samples(iris, views):
 @pytest.mark.parametrize("wrap", [np.asarray, pd.DataFrame, scipy.sparse.csr_array, np.ndarray.tolist, list])
 def test_every_label_is_learnt_by_itself(labels, wrap):
     X, Y = labels
-    model = MKLClassifier(tol=1e-8).fit(X, wrap(Y))
+    model = MKLClassifier(multiclass="per_class", tol=1e-8).fit(X, wrap(Y))
     assert model.kernel_weights_.shape == (3, len(model.kernel_names_))
     np.testing.assert_array_equal(model.predict(X), model.decision_function(X) > 0)
     for label, column in enumerate(Y.T):
@@ -604,7 +609,7 @@ def test_several_labels_are_searched_by_average_precision(labels):
 def test_probabilities_of_every_label(labels, tmp_path):
     X, Y = labels
     weight = np.linspace(0.5, 1.5, 100)
-    model = MKLClassifier(probability=True).fit(X, Y, sample_weight=weight)
+    model = MKLClassifier(multiclass="per_class", probability=True).fit(X, Y, sample_weight=weight)
     P = model.predict_proba(X)
     assert P.shape == Y.shape
     for label, column in enumerate(Y.T):
