@@ -570,7 +570,7 @@ def test_a_learning_curve_is_that_of_fits_to_fewer_samples(iris, views):
 @pytest.mark.parametrize("wrap", [np.asarray, pd.DataFrame, scipy.sparse.csr_array, np.ndarray.tolist, list])
 def test_every_label_is_learnt_by_itself(labels, wrap):
     X, Y = labels
-    model = MKLClassifier(multiclass="per_class", tol=1e-8).fit(X, wrap(Y))
+    model = MKLClassifier(tol=1e-8).fit(X, wrap(Y))
     assert model.kernel_weights_.shape == (3, len(model.kernel_names_))
     np.testing.assert_array_equal(model.predict(X), model.decision_function(X) > 0)
     for label, column in enumerate(Y.T):
@@ -609,7 +609,7 @@ def test_several_labels_are_searched_by_average_precision(labels):
 def test_probabilities_of_every_label(labels, tmp_path):
     X, Y = labels
     weight = np.linspace(0.5, 1.5, 100)
-    model = MKLClassifier(multiclass="per_class", probability=True).fit(X, Y, sample_weight=weight)
+    model = MKLClassifier(probability=True).fit(X, Y, sample_weight=weight)
     P = model.predict_proba(X)
     assert P.shape == Y.shape
     for label, column in enumerate(Y.T):
