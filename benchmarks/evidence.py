@@ -214,7 +214,7 @@ def compared(
 
 
 def table(rows: list[dict]) -> Table:
-    title = "Weights by evidence and by himalaya: mean R² and seconds over splits, 90 % intervals, one thread"
+    title = "By evidence and by himalaya: mean R² and processor seconds of one run a split, one thread; 90 % intervals"
     out = Table(title=title)
     heads = ["set", "splits", "evidence", "s", "intervals hold"]
     for name in PEERS:

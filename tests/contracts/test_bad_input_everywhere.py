@@ -40,7 +40,7 @@ ROWS = {
     "LPBetaClassifier": ("classes", {"bank": BANK, "cv": 2}),
     "LocalizedMKLClassifier": (
         "classes",
-        {"bank": BANK, "n_restarts": 0, "tol": 1e-2, "random_state": 0},
+        {"bank": BANK, "n_init": 1, "tol": 1e-2, "random_state": 0},
     ),
     "MKLClassifier": ("classes", {"bank": BANK}),
     "MKLClassifierCV": ("classes", {"bank": BANK} | SEARCH),

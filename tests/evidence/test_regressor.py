@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.reference.evidence import conditional, restricted_log_likelihood
 
-from kernelweave import EvidenceMKLRegressor, KernelBank, Landmarks, RandomFourier, Views
+from kernelweave import EvidenceMKLRegressor, KernelBank, Landmarks, RandomFourier, Views, load, save
 from kernelweave.evidence.regressor import exact_bytes, n_landmarks
 from kernelweave.explain import contributions
 from kernelweave.kernels import Centering, Gaussian, Linear, UnitVariance
@@ -345,6 +345,16 @@ def test_it_works_inside_pipelines_searches_and_pickles(several):
     assert search.best_params_["spread"] in (0.5, 2.0)
     model = clone(EvidenceMKLRegressor(BANK, pooled=True)).fit(X, Y)
     again = pickle.loads(pickle.dumps(model))
+    for one, other in zip(model.predict(X, return_std=True), again.predict(X, return_std=True), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_model_on_landmarks_comes_back_from_its_file(data, tmp_path):
+    pytest.importorskip("skops")
+    X, y = data
+    model = EvidenceMKLRegressor(BANK, features=Landmarks(20), random_state=0).fit(X[:N], y[:N])
+    save(model, tmp_path / "model.kw")
+    again = load(tmp_path / "model.kw")
     for one, other in zip(model.predict(X, return_std=True), again.predict(X, return_std=True), strict=True):
         np.testing.assert_array_equal(one, other)
 
