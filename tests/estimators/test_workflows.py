@@ -51,7 +51,7 @@ from kernelweave import (
 from kernelweave.errors import NotOfferedError
 from kernelweave.estimators.validation import mean_held_out
 from kernelweave.explain import contributions, leave_view_out
-from kernelweave.geometry import LpBall
+from kernelweave.geometry import BoxSimplex, LpBall
 from kernelweave.io import load, save
 from kernelweave.kernels import Centering, Gaussian, Linear, Precomputed, UnitDiagonal, UnitTrace
 from kernelweave.learners import Hinge, SquaredHinge, UnbiasedSquaredHinge
@@ -190,7 +190,11 @@ def test_samples_that_lack_a_view_are_piped_too(iris):
 def test_columns_of_the_learnt_kernel_have_names_and_rows_their_labels(iris):
     X, y = iris
     table = pd.DataFrame(X, columns=list("abcd"), index=np.arange(90) * 2)
-    model = MKLClassifier().set_output(transform="pandas").fit(table, y)
+    model = (
+        MKLClassifier(KernelBank.distances(), multiclass="per_class")
+        .set_output(transform="pandas")
+        .fit(table, y)
+    )
     frame = model.transform(table[:4])
     assert (
         list(frame.columns) == [f"mklclassifier{i}" for i in range(90)] == list(model.get_feature_names_out())
@@ -269,7 +273,8 @@ def test_repeated_folds_are_all_searched(iris):
     cv = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
     search = MKLClassifierCV(cv=cv, learner_values=[1.0], geometry_values=[1.0]).fit(X, y)
     assert search.n_splits_ == 6
-    scores = cross_val_score(MKLClassifier(search.bank), X, y, cv=cv)
+    alone = MKLClassifier(KernelBank.prepared(), learner=Hinge(C=1.0), geometry=BoxSimplex(theta=1.0))
+    scores = cross_val_score(alone, X, y, cv=cv)
     np.testing.assert_allclose(search.cv_results_["score"], scores)
 
 
@@ -416,11 +421,11 @@ def test_one_against_the_rest_by_scikit_learns_wrapper(iris, views, kind):
     K = np.stack([rbf_kernel(X[:, c]) for c in HALVES.values()], axis=2)
     bank, data = (KernelBank.per_view(), views) if kind == "views" else ("precomputed", K)
     wrapped = OneVsRestClassifier(MKLClassifier(bank, tol=1e-8)).fit(data, y)
-    own = MKLClassifier(bank, tol=1e-8).fit(data, y)
+    own = MKLClassifier(bank, multiclass="per_class", tol=1e-8).fit(data, y)
     np.testing.assert_allclose(wrapped.decision_function(data), own.decision_function(data), atol=1e-6)
     np.testing.assert_array_equal(
         cross_val_predict(OneVsRestClassifier(MKLClassifier(bank)), data, y, cv=3),
-        cross_val_predict(MKLClassifier(bank), data, y, cv=3),
+        cross_val_predict(MKLClassifier(bank, multiclass="per_class"), data, y, cv=3),
     )
 
 

@@ -66,9 +66,10 @@ class MKLClassifier(KernelClassifier, FeatureModel):
         Most inner solves per problem; None leaves it to the solver.
     class_weight : dict, "balanced" or None, default=None
         Factor on C per class.
-    multiclass : {"shared", "per_class", "one_vs_one"}, default="shared"
+    multiclass : {"shared", "per_class", "one_vs_one"} or None, default=None
         Beyond two classes, one-vs-rest with one set of weights for all classes, or with weights per class; or a vote of
         all pairs of classes, with weights per pair. With several labels per sample, weights for all or per label.
+        None is "shared" for classes and "per_class" for labels, which are questions of their own.
     probability : bool, default=False
         Also fit scikit-learn's sigmoid calibration (5-fold), which `predict_proba` needs.
     dtype : {"auto", "float32", "float64"}, default="auto"
@@ -148,7 +149,7 @@ class MKLClassifier(KernelClassifier, FeatureModel):
         tol: float = 1e-4,
         max_iter: int | None = None,
         class_weight: Any = None,
-        multiclass: str = "shared",
+        multiclass: str | None = None,
         probability: bool = False,
         dtype: str = "auto",
         memory_limit: float | None = None,
@@ -192,7 +193,8 @@ class MKLClassifier(KernelClassifier, FeatureModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("multiclass", self.multiclass, self.multiclass_choices)
+        if self.multiclass is not None:
+            check_choice("multiclass", self.multiclass, self.multiclass_choices)
 
     def _encode_targets(self, y: Any, sample_weight: Any, n_samples: int) -> tuple[Matrix, Vector, AnyArray]:
         if self.takes_indicators and is_multilabel(y):
@@ -202,12 +204,17 @@ class MKLClassifier(KernelClassifier, FeatureModel):
         return signs(index, classes.size), weight, classes
 
     def _problems(self, data: TrainingData) -> dict[str, AnyArray]:
-        if data.Y.shape[1] == 1 or self.multiclass not in ("per_class", "one_vs_one"):
+        pairs = self.multiclass == "one_vs_one"
+        if data.Y.shape[1] == 1 or not (pairs or self._has_weights_per_class(data.multilabel)):
             return super()._problems(data)
-        if self.multiclass == "one_vs_one":
+        if pairs:
             return {name: np.where(data.Y[:, b] > 0, 1.0, -1.0) for name, (_, b) in self._pairs(data).items()}
         assert data.classes is not None
         return {f"class {label}": data.Y[:, c] for c, label in enumerate(data.classes)}
+
+    def _has_weights_per_class(self, multilabel: bool) -> bool:
+        """Tell whether every class, or every label, is a problem with weights of its own."""
+        return multilabel if self.multiclass is None else self.multiclass == "per_class"
 
     def _pairs(self, data: TrainingData) -> dict[str, tuple[int, int]]:
         """Return the pairs of classes that are told apart one by one, by name."""
@@ -244,7 +251,7 @@ class MKLClassifier(KernelClassifier, FeatureModel):
             )
 
     def _columns_of_problems(self, n_targets: int) -> dict[str, Indices | None]:
-        if n_targets == 1 or self.multiclass != "per_class":
+        if n_targets == 1 or not self._has_weights_per_class(getattr(self, "multilabel_", False)):
             return super()._columns_of_problems(n_targets)
         return {f"class {c}": np.array([c]) for c in range(n_targets)}
 

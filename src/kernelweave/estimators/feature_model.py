@@ -103,9 +103,9 @@ class FeatureModel(OnFeatures, MKLModel):
         n_threads, seed = threads_for(self.n_jobs), int(rng.integers(2**31))
         samples = TableBlocks(X, Y, weight, n_threads, seed)
         held = TableBlocks(_safe_indexing(X, rows), Y[rows], weight[rows], n_threads, seed)
-        self._learn_features(samples, held, classes, int(rng.integers(2**31)))
         if classes is not None:
             self.multilabel_ = is_multilabel(y)
+        self._learn_features(samples, held, classes, int(rng.integers(2**31)))
         note_columns(self, held.X, _safe_indexing(y, rows))
         return self
 

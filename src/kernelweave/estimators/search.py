@@ -363,7 +363,7 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         tol: float = 1e-4,
         max_iter: int | None = None,
         class_weight: Any = None,
-        multiclass: str = "shared",
+        multiclass: str | None = None,
         probability: bool = False,
         dtype: str = "auto",
         memory_limit: float | None = None,
