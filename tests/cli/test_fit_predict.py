@@ -198,7 +198,7 @@ def test_every_preset_for_tables_is_a_method():
         "itml_plus_thesis",
         "itml_s",
     }
-    assert {*presets.__all__, "default"} - others == set(methods.method_names("classification"))
+    assert {*presets.__all__, "default", "searched"} - others == set(methods.method_names("classification"))
 
 
 def test_the_help_names_every_method():

@@ -23,7 +23,8 @@ app = typer.Typer(
 
 # The names of `kernelweave.cli.methods`, repeated so that help is shown without loading the library.
 METHODS = (
-    "default, simple_mkl, sm1_mkl, sm2_mkl, silp, lp_mkl, l2_mkl, elastic_net_mkl, average_kernel, sum_kernel, "
+    "default, searched, simple_mkl, sm1_mkl, sm2_mkl, silp, lp_mkl, l2_mkl, elastic_net_mkl, average_kernel, "
+    "sum_kernel, "
     "mk_fda, sample_adaptive, localized_mkl, obscure, align, alignf, kta, f_heuristic, pwmk, lp_beta, "
     "easy_mkl"
 )

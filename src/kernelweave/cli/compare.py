@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 
 from kernelweave.bank.missing_views import KernelsWithMissingViews, fit_with_missing_views
 from kernelweave.bank.subset import ConcatenatedBank
-from kernelweave.cli.methods import WITHOUT_COST, make_model, method_names
+from kernelweave.cli.methods import SEARCHED, WITHOUT_COST, make_model, method_names
 from kernelweave.cli.prepare import Prepared, Request, prepare_held
 from kernelweave.cli.progress import Tick, reading_bar, remembered_interrupt
 from kernelweave.errors import DataError
@@ -104,7 +104,7 @@ def candidates(request: Request, prepared: Prepared, methods: Sequence[str]) -> 
     if len(set(views)) > 1 and not isinstance(fitted, KernelsWithMissingViews):
         models |= fusions(average, bank, names, views, INNER_FOLDS)
     for name in chosen:
-        cost = None if name in WITHOUT_COST else request.cost
+        cost = None if name in (SEARCHED, *WITHOUT_COST) else request.cost
         if name != "average_kernel":
             models[name] = make_model(name, bank, task, cost)
     return models

@@ -12,6 +12,7 @@ from kernelweave.bank.features import Landmarks
 from kernelweave.errors import DataError
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.regressor import MKLRegressor
+from kernelweave.estimators.search import MKLClassifierCV, MKLRegressorCV
 from kernelweave.geometry import BoxSimplex, LpBall, Simplex, Uniform
 from kernelweave.kernels import Gaussian, Linear
 from kernelweave.learners import Square
@@ -24,10 +25,11 @@ WITH_COST = (
     "lp_beta",
 )
 WITHOUT_COST = ("mk_fda", "easy_mkl")
-# The estimators as they are.
-DEFAULT = "default"
+# The estimators as they are, and their searches.
+DEFAULT, SEARCHED = "default", "searched"
 REGRESSION: dict[str, Callable[[], Any]] = {
     DEFAULT: lambda: None,
+    SEARCHED: lambda: None,
     "simple_mkl": Simplex,
     "sm1_mkl": lambda: BoxSimplex(nu=0.5),
     "l2_mkl": lambda: LpBall(2.0),
@@ -46,7 +48,11 @@ BANKS: dict[str, Callable[[Mapping[str, Any] | None], Any]] = {
 
 def method_names(task: str) -> tuple[str, ...]:
     """Return the names of the methods for a task."""
-    return tuple(REGRESSION) if task == "regression" else (DEFAULT, "sm1_mkl", *WITH_COST, *WITHOUT_COST)
+    return (
+        tuple(REGRESSION)
+        if task == "regression"
+        else (DEFAULT, SEARCHED, "sm1_mkl", *WITH_COST, *WITHOUT_COST)
+    )
 
 
 def make_model(
@@ -70,8 +76,13 @@ def make_model(
         raise DataError(f"--cost must be a number above 0; got {C:g}.")
     if C is not None and method in WITHOUT_COST and task == "classification":
         raise DataError(f"{method} has no cost C; leave --cost out.")
-    if task == "regression":
-        model: Any = MKLRegressor(bank, geometry=REGRESSION[method](), verbose=verbose)
+    if C is not None and method == SEARCHED:
+        raise DataError("searched chooses the cost itself; leave --cost out, or name another method.")
+    if method == SEARCHED:
+        search: Any = MKLRegressorCV if task == "regression" else MKLClassifierCV
+        model: Any = search(bank, verbose=verbose)
+    elif task == "regression":
+        model = MKLRegressor(bank, geometry=REGRESSION[method](), verbose=verbose)
         model.set_params(**({} if method == DEFAULT else {"learner": Square()}))
         model.set_params(**({} if C is None else {"learner__C": C}))
     elif method == DEFAULT:
