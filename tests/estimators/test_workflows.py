@@ -457,6 +457,10 @@ def test_the_slopes_of_linear_kernels_give_the_decision(planted):
     np.testing.assert_allclose(X @ ridge.coef_ + ridge.intercept_, ridge.predict(X), atol=1e-10)
     both = MKLRegressor(bank).fit(X, np.column_stack([z, -z]))
     np.testing.assert_allclose(both.coef_[0], -both.coef_[1], atol=1e-6)
+    twice = MKLRegressor(
+        KernelBank.per_view(Linear(), views={"a": [0, 0, 1], "b": slice(1, 8)}), geometry=LpBall(2.0)
+    ).fit(X, z)
+    np.testing.assert_allclose(X @ twice.coef_ + twice.intercept_, twice.predict(X), atol=1e-10)
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, pd.DataFrame], ids=lambda w: w.__name__)

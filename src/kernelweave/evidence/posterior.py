@@ -97,6 +97,8 @@ def learn(components: Components, solver: EvidenceNewton | PooledEvidence) -> Po
         found = search_each(part, solver)
     else:
         found = pool(part, solver)
+    # The likelihood says nothing of a constant kernel, so that a search leaves its weight where the prior has it.
+    found = replace(found, points=np.where(components.K.any(axis=(1, 2)), found.points, 0.0))
     return found if told.size == T else _among(found, told, T)
 
 

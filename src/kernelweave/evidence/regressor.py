@@ -218,7 +218,8 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
     # -- fitting
 
     def _check_parameters(self) -> None:
-        check_number("spread", self.spread, above=0.0)
+        if self.spread != np.inf:
+            check_number("spread", self.spread, above=0.0)
         check_number("tol", self.tol, above=0.0)
         check_count("max_iter", self.max_iter)
         check_count("exact_up_to", self.exact_up_to, least=2)
@@ -305,7 +306,9 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
         self.kernel_weights_ = self._per_target(variances * self.coordinates_.factors)
         self.explained_variance_ratio_ = self._per_target(shares)
         self.noise_variance_ = self._per_target(noise * self._mean_weight_)
-        self.log_evidence_ = self._per_target(posterior.log_evidence)
+        # The coordinates are √w_i times the samples; the likelihood is that of the samples.
+        of_samples = 0.5 * float(np.log(self._weight_[self._weight_ > 0.0]).sum())
+        self.log_evidence_ = self._per_target(posterior.log_evidence + of_samples)
         self.gradient_norm_ = None if posterior.slopes is None else self._per_target(posterior.slopes)
         self.prior_gap_, self.n_iter_ = posterior.prior_gap, posterior.n_iter
         return posterior.coefficients(components)
