@@ -97,6 +97,16 @@ def test_targets_with_hardly_any_noise_get_what_each_gets_by_itself(rng):
     np.testing.assert_allclose(np.log(pooled.noise), np.log(each.noise), atol=0.2)
 
 
+def test_a_kernel_that_is_small_beside_another_but_not_beside_the_noise_is_kept(rng):
+    Z = [rng.normal(size=(60, 8)), rng.normal(size=(60, 8))]
+    parts = [z @ rng.normal(size=(8, 10)) for z in Z]
+    Y = 100.0 * parts[0] + parts[1] + 0.3 * rng.normal(size=(60, 10))
+    components = components_of([z @ z.T for z in Z], Y)[0]
+    pooled, each = learn(components, PooledEvidence()), learn(components, EvidenceNewton())
+    assert np.abs(each.log_evidence - pooled.log_evidence).max() < 5.0
+    np.testing.assert_allclose(np.log(pooled.noise), np.log(each.noise), atol=0.2)
+
+
 def test_single_precision_serves_where_it_does_and_nowhere_else(many):
     components, _ = many
     points = np.array([[0.5, 0.5], [30.0, 0.0], [4e5, 1e5]])

@@ -16,7 +16,7 @@ class SharedPrior:
     """A prior over the points that targets share, and what each target makes of it.
 
     ``shares`` are the posterior shares of the points in every target, (T, C). ``gap`` bounds by how much any
-    other prior could raise the mean of the targets' log likelihoods.
+    other prior could raise the mean of the targets' log likelihoods, the pseudo-targets' included.
     """
 
     prior: Vector
@@ -66,7 +66,7 @@ class PooledEvidence:
         """Return the weights of every target, moments first and then a few steps, (T, M)."""
         theta, noise = moment_estimate(components)
         total = theta.sum(axis=1) + noise
-        theta = theta / np.maximum(noise, 0.02 * total)[:, None]
+        theta = np.maximum(theta, 2e-3 * total[:, None]) / np.maximum(noise, 0.02 * total)[:, None]
         moving = np.arange(len(theta))
         for number in range(self.most_rounds):
             theta[moving], far = self._after_step(components.of_targets(moving), theta[moving])
@@ -83,7 +83,8 @@ class PooledEvidence:
         M, signal = theta.shape[1], float(np.median(theta.sum(axis=1)))
         even = np.full((1, M), signal / M)
         found = np.concatenate([found, np.zeros((1, M)), even, 0.1 * even, signal * np.eye(M)])
-        found[found < 1e-3 * found.sum(axis=1, keepdims=True)] = 0.0
+        # What is small beside the other kernels and beside the noise is left out.
+        found[found < 1e-3 * np.minimum(found.sum(axis=1, keepdims=True), 1.0)] = 0.0
         return np.unique(found, axis=0)
 
     def prior(self, log_likelihood: Matrix) -> SharedPrior:
@@ -107,7 +108,7 @@ class PooledEvidence:
         """Return weights one Newton step from the mean of each target's cluster, and which steps were cut short."""
         members, means = clustered(places(theta), self.n_means)
         common = weights_at(means)
-        common = np.maximum(common, 2e-3 * np.maximum(common.sum(axis=1, keepdims=True), 0.1))
+        common = np.maximum(common, 2e-3 * np.clip(common.sum(axis=1, keepdims=True), 0.1, 1.0))
         new, far = theta.copy(), np.zeros(len(theta), dtype=bool)
         for number, mean in enumerate(common):
             own = np.flatnonzero(members == number)

@@ -89,9 +89,11 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
     log_evidence_ : float, or array of shape (targets,)
         Logarithm of the restricted likelihood at the maximum, or of its mean under the shared prior.
     gradient_norm_ : float, array of shape (targets,) or None
-        Largest derivative with the logarithm of a weight where the search ended; None where targets are pooled.
+        Largest derivative of the log likelihood, with its prior, by the logarithm of a weight where the search
+        ended; None where targets are pooled.
     prior_gap_ : float or None
-        Of pooled targets: no other prior over the points raises the mean log likelihood of a target by more.
+        Of pooled targets: no other prior over the points raises the mean log likelihood of a target by more; the
+        prior itself, which counts as one target spread evenly over the points, is part of that mean.
     dual_coef_ : array of shape (targets, M, n_train), the coefficients of every kernel; without features
     intercept_ : array of shape (targets,)
     posterior_, coordinates_, centred_targets_ : what the spread of predictions is made of
@@ -195,6 +197,7 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
     ) -> tuple[AnyArray, AnyArray]:
         """Return lower and upper ends that hold this share of the targets of new samples, each as ``predict`` does.
 
+        They hold less with few samples where targets are not pooled, for the weights are then taken as known.
         ``diagonals`` as for ``predict``.
         """
         check_number("coverage", coverage, above=0.0, below=1.0)
