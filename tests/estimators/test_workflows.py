@@ -202,6 +202,14 @@ def test_columns_of_the_learnt_kernel_have_names_and_rows_their_labels(iris):
     assert axes.shape == (90, 3)
 
 
+def test_a_model_on_features_has_no_columns_for_the_training_samples(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match="does not keep the training samples"):
+        MKLClassifier(features=Landmarks(5)).fit(X, y).get_feature_names_out()
+    with pytest.raises(NotFittedError):
+        MKLClassifier(features=Landmarks(5)).get_feature_names_out()
+
+
 # -- searches, folds, routing
 
 

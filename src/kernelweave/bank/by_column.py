@@ -34,7 +34,7 @@ def slopes(fitted: FittedKernels, eta: Matrix, coef: Matrix, support: Indices) -
             slope = slope - np.outer(coef.sum(axis=1), np.asarray(rows.mean(axis=0)).ravel())
         places, units = _columns_of(bank, kernels.block)
         # A view may name a column twice, which `+=` would count once.
-        np.add.at(found, (slice(None), places), eta[:, [m]] * form.common_factor * slope * units)
+        np.add.at(found.T, np.asarray(places), (eta[:, [m]] * form.common_factor * slope * units).T)
     return found
 
 
