@@ -206,6 +206,14 @@ def test_columns_of_the_learnt_kernel_have_names_and_rows_their_labels(iris):
     assert axes.shape == (90, 3)
 
 
+def test_a_model_on_features_has_no_columns_for_the_training_samples(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match="does not keep the training samples"):
+        MKLClassifier(features=Landmarks(5)).fit(X, y).get_feature_names_out()
+    with pytest.raises(NotFittedError):
+        MKLClassifier(features=Landmarks(5)).get_feature_names_out()
+
+
 # -- searches, folds, routing
 
 
@@ -462,6 +470,10 @@ def test_the_slopes_of_linear_kernels_give_the_decision(planted):
     np.testing.assert_allclose(X @ ridge.coef_ + ridge.intercept_, ridge.predict(X), atol=1e-10)
     both = MKLRegressor(bank).fit(X, np.column_stack([z, -z]))
     np.testing.assert_allclose(both.coef_[0], -both.coef_[1], atol=1e-6)
+    twice = MKLRegressor(
+        KernelBank.per_view(Linear(), views={"a": [0, 0, 1], "b": slice(1, 8)}), geometry=LpBall(2.0)
+    ).fit(X, z)
+    np.testing.assert_allclose(X @ twice.coef_ + twice.intercept_, twice.predict(X), atol=1e-10)
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, pd.DataFrame], ids=lambda w: w.__name__)

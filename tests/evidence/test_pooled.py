@@ -5,14 +5,18 @@ import pytest
 from scipy.optimize import minimize
 from tests.evidence.test_likelihood import components_of
 
+from kernelweave.evidence.components import Components
+from kernelweave.evidence.likelihood import evaluate
 from kernelweave.evidence.newton import EvidenceNewton
 from kernelweave.evidence.pooled import (
     PooledEvidence,
     clustered,
+    evaluate_near,
+    log_likelihoods,
     nearest_points,
-    roots_of_shares,
+    places,
     used_shares,
-    weights_of_roots,
+    weights_at,
 )
 from kernelweave.evidence.posterior import learn
 
@@ -77,10 +81,40 @@ def test_few_points_are_as_many_as_asked_for(many):
     assert (np.isfinite(some).sum(axis=1) == 2).all()
 
 
-def test_roots_of_shares_give_the_weights_back(rng):
-    theta = rng.uniform(0.0, 5.0, size=(6, 3))
-    np.testing.assert_allclose(weights_of_roots(roots_of_shares(theta)), theta)
-    np.testing.assert_allclose(np.sum(roots_of_shares(theta) ** 2, axis=1), 1.0)
+def test_places_give_the_weights_back(rng):
+    theta = rng.uniform(0.0, 5.0, size=(6, 3)) * np.array([1e-3, 0.1, 1.0, 1e2, 1e3, 0.0])[:, None]
+    np.testing.assert_allclose(weights_at(places(theta)), theta)
+
+
+def test_targets_with_hardly_any_noise_get_what_each_gets_by_itself(rng):
+    Z = [rng.normal(size=(60, 8)), rng.normal(size=(60, 8))]
+    Y = Z[0] @ rng.normal(size=(8, 30)) + Z[1] @ rng.normal(size=(8, 30))
+    Y += np.geomspace(0.02, 1.0, 30) * rng.normal(size=(60, 30))
+    components = components_of([z @ z.T for z in Z], Y)[0]
+    pooled, each = learn(components, PooledEvidence()), learn(components, EvidenceNewton())
+    difference = each.log_evidence - pooled.log_evidence
+    assert -1.0 < difference.min() <= difference.max() < 8.0
+    np.testing.assert_allclose(np.log(pooled.noise), np.log(each.noise), atol=0.2)
+
+
+def test_a_kernel_that_is_small_beside_another_but_not_beside_the_noise_is_kept(rng):
+    Z = [rng.normal(size=(60, 8)), rng.normal(size=(60, 8))]
+    parts = [z @ rng.normal(size=(8, 10)) for z in Z]
+    Y = 20.0 * parts[0] + parts[1] + 0.3 * rng.normal(size=(60, 10))
+    components = components_of([z @ z.T for z in Z], Y)[0]
+    pooled, each = learn(components, PooledEvidence()), learn(components, EvidenceNewton())
+    assert np.abs(each.log_evidence - pooled.log_evidence).max() < 5.0
+    np.testing.assert_allclose(np.log(pooled.noise), np.log(each.noise), atol=0.2)
+
+
+def test_single_precision_serves_where_it_does_and_nowhere_else(many):
+    components, _ = many
+    points = np.array([[0.5, 0.5], [30.0, 0.0], [4e5, 1e5]])
+    near = np.ones((30, 3), dtype=bool)
+    _, found, _ = log_likelihoods(components, points, near)
+    exact = np.stack([evaluate(components, point).value for point in points], axis=1)
+    assert 0.0 < np.abs(found - exact)[:, :2].max() < 1e-3
+    np.testing.assert_array_equal(found[:, 2], exact[:, 2])
 
 
 def test_clusters_of_far_groups_are_the_groups(rng):
@@ -92,10 +126,19 @@ def test_clusters_of_far_groups_are_the_groups(rng):
     assert len(set(members.tolist())) == 3
 
 
+def test_weights_are_halved_where_rounding_made_a_kernel_indefinite():
+    K = np.diag([3.0, 1.0, -1e-3])[None]
+    components = Components(K, np.ones((3, 1)), np.zeros(1), 4)
+    with pytest.raises(np.linalg.LinAlgError):
+        evaluate(components, np.array([3000.0]))
+    assert evaluate_near(components, np.array([3000.0])).theta == 750.0
+    assert evaluate_near(components, np.array([800.0])).theta == 800.0
+
+
 def test_near_points_are_the_nearest(rng):
     theta, points = rng.uniform(size=(5, 2)), rng.uniform(size=(9, 2))
     near = nearest_points(theta, points, 4)
-    a, b = roots_of_shares(theta), roots_of_shares(points)
+    a, b = places(theta), places(points)
     distance = ((a[:, None] - b) ** 2).sum(axis=2)
     assert (near.sum(axis=1) == 4).all()
     for t in range(5):

@@ -97,9 +97,12 @@ def test_sample_weights_divide_the_noise(data):
     found, std = model.predict(list(rows), return_std=True, diagonals=own(X[N:]))
     np.testing.assert_allclose(found, mean, atol=1e-5)
     np.testing.assert_allclose(std**2, variance, rtol=1e-4)
+    expected = restricted_log_likelihood(Ks, y[:N], variances, noise, weight)
+    assert model.log_evidence_ == pytest.approx(expected, abs=1e-8)
     again = EvidenceMKLRegressor("precomputed").fit(list(Ks), y[:N], 10.0 * weight)
     np.testing.assert_allclose(again.kernel_weights_, variances)
     assert again.noise_variance_ == pytest.approx(10.0 * noise)
+    assert again.log_evidence_ == pytest.approx(expected, abs=1e-8)
 
 
 def test_samples_of_weight_zero_count_nothing(data):
@@ -205,6 +208,25 @@ def test_kernels_that_never_vary_leave_the_mean(data):
     mean, std = model.predict([np.ones((3, N))], return_std=True, diagonals=np.ones((3, 1)))
     np.testing.assert_allclose(mean, y[:N].mean())
     np.testing.assert_allclose(std, y[:N].std(ddof=1) * np.sqrt(1.0 + 1.0 / N))
+
+
+@pytest.mark.parametrize("n_targets", [1, 6])
+def test_a_kernel_that_never_varies_explains_nothing(several, n_targets):
+    X, Y = several
+    Ks, y = grams(X[:N], X[:N]), Y[:N, :n_targets]
+    plain = EvidenceMKLRegressor("precomputed").fit(list(Ks), y)
+    model = EvidenceMKLRegressor("precomputed").fit([*Ks, np.ones((N, N))], y)
+    shares, expected = (np.atleast_2d(one.explained_variance_ratio_) for one in (model, plain))
+    assert not shares[:, 2].any()
+    np.testing.assert_allclose(shares[:, :2], expected, atol=0.02)
+    assert not np.atleast_2d(model.kernel_weights_)[:, 2].any()
+
+
+def test_an_infinite_spread_leaves_the_weights_to_the_likelihood(data):
+    X, y = data
+    free = EvidenceMKLRegressor(BANK, spread=np.inf, tol=1e-6).fit(X[:N], y[:N])
+    wide = EvidenceMKLRegressor(BANK, spread=1e4, tol=1e-6).fit(X[:N], y[:N])
+    np.testing.assert_allclose(free.kernel_weights_, wide.kernel_weights_, rtol=1e-4)
 
 
 def test_noise_gets_the_variance_and_kernels_none():

@@ -10,16 +10,13 @@ from scipy.stats import multivariate_normal
 
 
 def restricted_log_likelihood(Ks, y, variances, noise, weight=None):
-    """log N(A'y | 0, A'(Σ variances_m K_m + noise diag(1/weight))A), A an orthonormal basis of what is orthogonal.
-
-    With weights contrasts are taken of the samples times the roots of their weights.
-    """
+    """log N(A'y | 0, A'(Σ variances_m K_m + noise diag(1/weight))A), A an orthonormal basis of what is orthogonal."""
     n = len(y)
-    root = np.ones(n) if weight is None else np.sqrt(weight)
-    V = sum(a * K for a, K in zip(variances, Ks, strict=True)) + noise * np.diag(1.0 / root**2)
-    A = null_space(root[None, :])
-    V = A.T @ (root[:, None] * V * root) @ A
-    return float(multivariate_normal(np.zeros(n - 1), 0.5 * (V + V.T)).logpdf(A.T @ (root * y)))
+    weight = np.ones(n) if weight is None else weight
+    V = sum(a * K for a, K in zip(variances, Ks, strict=True)) + np.diag(noise / weight)
+    A = null_space(np.ones((1, n)))
+    V = A.T @ V @ A
+    return float(multivariate_normal(np.zeros(n - 1), 0.5 * (V + V.T)).logpdf(A.T @ y))
 
 
 def unit_sizes(Ks):

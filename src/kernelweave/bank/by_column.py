@@ -33,7 +33,8 @@ def slopes(fitted: FittedKernels, eta: Matrix, coef: Matrix, support: Indices) -
         if form.shifts:  # centred: the mean of the rows is the origin
             slope = slope - np.outer(coef.sum(axis=1), np.asarray(rows.mean(axis=0)).ravel())
         places, units = _columns_of(bank, kernels.block)
-        found[:, places] += eta[:, [m]] * form.common_factor * slope * units
+        # A view may name a column twice, which `+=` would count once.
+        np.add.at(found.T, np.asarray(places), (eta[:, [m]] * form.common_factor * slope * units).T)
     return found
 
 

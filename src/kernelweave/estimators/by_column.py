@@ -24,7 +24,8 @@ class ColumnEffects:
         """Slope of the decision values in every column, where all kernels with weight are linear.
 
         Of shape (problems, columns), or (columns,) for a regression of one target, as in scikit-learn. With
-        ``intercept_`` it gives the decision values, unless kernels were centred or columns shifted by the bank.
+        ``intercept_`` it gives the decision values, unless kernels were centred or columns shifted by the bank. With
+        one problem per pair of classes these are the pairs' values, above zero for the second, and not the votes.
 
         >>> from sklearn.datasets import load_diabetes
         >>> from kernelweave import KernelBank, MKLRegressor

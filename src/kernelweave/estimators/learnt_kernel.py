@@ -74,4 +74,8 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LearntKe
 
     @property
     def _n_features_out(self) -> int:
+        if getattr(self, "_is_on_features", False):
+            raise ValueError(
+                "A model on features does not keep the training samples, and so has no columns for them."
+            )
         return int(self.bank_.n_samples)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._typing import AnyArray, Indices, Matrix, Vector
 from kernelweave.evidence.components import Components
-from kernelweave.evidence.likelihood import derivatives, evaluate, moment_estimate
+from kernelweave.evidence.likelihood import Evaluation, derivatives, evaluate, moment_estimate
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class SharedPrior:
     """A prior over the points that targets share, and what each target makes of it.
 
     ``shares`` are the posterior shares of the points in every target, (T, C). ``gap`` bounds by how much any
-    other prior could raise the mean of the targets' log likelihoods.
+    other prior could raise the mean of the targets' log likelihoods, the pseudo-targets' included.
     """
 
     prior: Vector
@@ -38,6 +38,7 @@ class PooledEvidence:
     n_points : most points; a factorisation each.
     n_near : at how many of them, the nearest, the likelihood of a target is looked at; it is nothing elsewhere.
     rounds, n_means : how often Newton steps are taken, and from how many common means.
+    most_rounds : how often at most, for targets whose steps are cut to the longest.
     longest : longest of these steps in the logarithm of a weight.
     ridge : what is added to the information in them.
     pseudo_targets : how many targets the uniform prior over the points counts for.
@@ -47,6 +48,7 @@ class PooledEvidence:
     n_points: int = 200
     n_near: int = 50
     rounds: int = 2
+    most_rounds: int = 8
     n_means: int = 20
     longest: float = 2.0
     ridge: float = 0.25
@@ -55,34 +57,34 @@ class PooledEvidence:
     max_iter: int = 500
 
     def likelihoods(self, components: Components) -> tuple[Matrix, Matrix, Matrix]:
-        """Return points (C, M), the log likelihood of every target at those near to it, and its noise there (T, C).
-
-        Single precision does: what counts is by how many units they differ.
-        """
+        """Return points (C, M), the log likelihood of every target at those near to it, and its noise there (T, C)."""
         theta = self._moved(components)
         points = self._points(theta)
-        value, scale = log_likelihoods(
-            components.in_float32(), points, nearest_points(theta, points, self.n_near)
-        )
-        return points, value, scale
+        return log_likelihoods(components, points, nearest_points(theta, points, self.n_near))
 
     def _moved(self, components: Components) -> Matrix:
         """Return the weights of every target, moments first and then a few steps, (T, M)."""
         theta, noise = moment_estimate(components)
         total = theta.sum(axis=1) + noise
-        theta = theta / np.maximum(noise, 0.02 * total)[:, None]
-        for _ in range(self.rounds):
-            theta = self._after_step(components, theta)
-        return theta
+        theta = np.maximum(theta, 2e-3 * total[:, None]) / np.maximum(noise, 0.02 * total)[:, None]
+        moving = np.arange(len(theta))
+        for number in range(self.most_rounds):
+            theta[moving], far = self._after_step(components.of_targets(moving), theta[moving])
+            if number + 1 >= self.rounds:
+                moving = moving[far]
+            if not moving.size:
+                break
+        return np.asarray(theta)
 
     def _points(self, theta: Matrix) -> Matrix:
         """Return the points: means of similar weights, none, even ones, and one kernel alone."""
-        _, means = clustered(roots_of_shares(theta), self.n_points)
-        found = weights_of_roots(means)
+        _, means = clustered(places(theta), self.n_points)
+        found = weights_at(means)
         M, signal = theta.shape[1], float(np.median(theta.sum(axis=1)))
         even = np.full((1, M), signal / M)
         found = np.concatenate([found, np.zeros((1, M)), even, 0.1 * even, signal * np.eye(M)])
-        found[found < 1e-3 * found.sum(axis=1, keepdims=True)] = 0.0
+        # What is small beside the other kernels and beside the noise is left out.
+        found[found < 1e-3 * np.minimum(found.sum(axis=1, keepdims=True), 1.0)] = 0.0
         return np.unique(found, axis=0)
 
     def prior(self, log_likelihood: Matrix) -> SharedPrior:
@@ -102,35 +104,42 @@ class PooledEvidence:
             prior = counts / total
             n_iter += 1
 
-    def _after_step(self, components: Components, theta: Matrix) -> Matrix:
-        """Return the weights after one Newton step of every target from the mean of its cluster."""
-        members, means = clustered(roots_of_shares(theta), self.n_means)
-        common = weights_of_roots(means)
-        common = np.maximum(common, 2e-3 * np.maximum(common.sum(axis=1, keepdims=True), 0.1))
-        new = theta.copy()
+    def _after_step(self, components: Components, theta: Matrix) -> tuple[Matrix, AnyArray]:
+        """Return weights one Newton step from the mean of each target's cluster, and which steps were cut short."""
+        members, means = clustered(places(theta), self.n_means)
+        common = weights_at(means)
+        common = np.maximum(common, 2e-3 * np.clip(common.sum(axis=1, keepdims=True), 0.1, 1.0))
+        new, far = theta.copy(), np.zeros(len(theta), dtype=bool)
         for number, mean in enumerate(common):
             own = np.flatnonzero(members == number)
             if not own.size:
                 continue
             part = components.of_targets(own)
-            gradient, information = derivatives(part, evaluate(part, mean))
-            places = np.arange(components.n_kernels)
-            information[:, places, places] = 1.02 * information[:, places, places] + self.ridge
+            at = evaluate_near(part, mean)
+            gradient, information = derivatives(part, at)
+            m = np.arange(components.n_kernels)
+            information[:, m, m] = 1.02 * information[:, m, m] + self.ridge
             step = np.linalg.solve(information, gradient[:, :, None])[:, :, 0]
-            new[own] = mean * np.exp(np.clip(step, -self.longest, self.longest))
-        return new
+            new[own] = at.theta * np.exp(np.clip(step, -self.longest, self.longest))
+            far[own] = np.abs(step).max(axis=1) > self.longest
+        return new, far
 
 
-def roots_of_shares(theta: Matrix) -> Matrix:
-    """Return the square roots of the shares of every kernel and of the noise: points on a sphere."""
-    parts = np.concatenate([theta, np.ones((len(theta), 1))], axis=1)
-    return np.asarray(np.sqrt(parts / parts.sum(axis=1, keepdims=True)))
+def places(theta: Matrix) -> Matrix:
+    """Return weights as points between which likelihoods differ by about as much as the points do.
+
+    The square roots of the shares of every kernel, and the logarithm of the share of the noise.
+    """
+    total = 1.0 + theta.sum(axis=1, keepdims=True)
+    return np.asarray(np.concatenate([np.sqrt(theta / total), 0.5 * np.log(total)], axis=1))
 
 
-def weights_of_roots(roots: Matrix, least_noise: float = 0.01) -> Matrix:
-    """Return the weights in units of the noise of which these are the square roots of shares."""
-    shares = roots**2 / np.sum(roots**2, axis=1, keepdims=True)
-    return np.asarray(shares[:, :-1] / np.maximum(shares[:, -1:], least_noise))
+def weights_at(points: Matrix, least_noise: float = 1e-5) -> Matrix:
+    """Return the weights in units of the noise whose `places` these are."""
+    parts = points[:, :-1] ** 2
+    total = np.minimum(np.expm1(2.0 * points[:, -1:]), 1.0 / least_noise)
+    sums = parts.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(total * parts, sums, out=np.zeros_like(parts), where=sums > 0.0))
 
 
 def clustered(points: Matrix, n_clusters: int, n_iter: int = 12) -> tuple[Indices, Matrix]:
@@ -166,19 +175,34 @@ def nearest_points(theta: Matrix, points: Matrix, n_near: int) -> AnyArray:
     """Return which points are among the nearest to the weights of each target, (T, C)."""
     if n_near >= len(points):
         return np.ones((len(theta), len(points)), dtype=bool)
-    distance = (
-        -2.0 * roots_of_shares(theta) @ roots_of_shares(points).T
-    )  # up to a constant: all have length 1
+    at, to = places(theta), places(points)
+    distance = (to**2).sum(axis=1) - 2.0 * at @ to.T  # up to a constant for each target
     return np.asarray(distance <= np.partition(distance, n_near - 1, axis=1)[:, [n_near - 1]])
 
 
-def log_likelihoods(components: Components, points: Matrix, near: AnyArray) -> tuple[Matrix, Matrix]:
-    """Return the log likelihood of every target at the points near to it, and the noise variance there."""
-    value = np.full(near.shape, -np.inf)
-    scale = np.zeros(near.shape)
+def log_likelihoods(
+    components: Components, points: Matrix, near: AnyArray, largest_in_single: float = 1e6
+) -> tuple[Matrix, Matrix, Matrix]:
+    """Return the points, the log likelihood of every target at those near to it, and the noise variance there.
+
+    Single precision does where the trace of Σ theta_m K_m is not beyond ``largest_in_single``: what counts is by
+    how many units likelihoods differ.
+    """
+    points, value, scale = points.copy(), np.full(near.shape, -np.inf), np.zeros(near.shape)
+    single = components.in_float32()
     for number, point in enumerate(points):
         own = np.flatnonzero(near[:, number])
         if own.size:
-            found = evaluate(components.of_targets(own), point)
-            value[own, number], scale[own, number] = found.value, found.scale
-    return value, scale
+            rough = point.sum() * components.dof <= largest_in_single
+            found = evaluate_near((single if rough else components).of_targets(own), point)
+            points[number], value[own, number], scale[own, number] = found.theta, found.value, found.scale
+    return points, value, scale
+
+
+def evaluate_near(components: Components, theta: Vector) -> Evaluation:
+    """Return the likelihood at theta, or at a half, a quarter, … of it where rounding makes V indefinite."""
+    while True:
+        try:
+            return evaluate(components, theta)
+        except np.linalg.LinAlgError:
+            theta = 0.5 * theta

@@ -91,12 +91,15 @@ def learn(components: Components, solver: EvidenceNewton | PooledEvidence) -> Po
     told = np.flatnonzero(np.einsum("dt,dt->t", components.Y, components.Y) + components.rest)
     T = components.Y.shape[1]
     part = components if told.size == T else components.of_targets(told)
-    if not told.size or not components.K.any():
+    varies = components.K.any(axis=(1, 2))
+    if not told.size or not varies.any():
         found = noise_alone(part)
     elif isinstance(solver, EvidenceNewton):
         found = search_each(part, solver)
     else:
         found = pool(part, solver)
+    # The likelihood says nothing of a constant kernel, so that a search leaves its weight where the prior has it.
+    found = replace(found, points=np.where(varies, found.points, 0.0))
     return found if told.size == T else _among(found, told, T)
 
 

@@ -89,9 +89,11 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
     log_evidence_ : float, or array of shape (targets,)
         Logarithm of the restricted likelihood at the maximum, or of its mean under the shared prior.
     gradient_norm_ : float, array of shape (targets,) or None
-        Largest derivative with the logarithm of a weight where the search ended; None where targets are pooled.
+        Largest derivative of the log likelihood, with its prior, by the logarithm of a weight where the search
+        ended; None where targets are pooled.
     prior_gap_ : float or None
-        Of pooled targets: no other prior over the points raises the mean log likelihood of a target by more.
+        Of pooled targets: no other prior over the points raises the mean log likelihood of a target by more; the
+        prior itself, which counts as one target spread evenly over the points, is part of that mean.
     dual_coef_ : array of shape (targets, M, n_train), the coefficients of every kernel; without features
     intercept_ : array of shape (targets,)
     posterior_, coordinates_, centred_targets_ : what the spread of predictions is made of
@@ -195,6 +197,7 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
     ) -> tuple[AnyArray, AnyArray]:
         """Return lower and upper ends that hold this share of the targets of new samples, each as ``predict`` does.
 
+        They hold less with few samples where targets are not pooled, for the weights are then taken as known.
         ``diagonals`` as for ``predict``.
         """
         check_number("coverage", coverage, above=0.0, below=1.0)
@@ -218,7 +221,8 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
     # -- fitting
 
     def _check_parameters(self) -> None:
-        check_number("spread", self.spread, above=0.0)
+        if self.spread != np.inf:
+            check_number("spread", self.spread, above=0.0)
         check_number("tol", self.tol, above=0.0)
         check_count("max_iter", self.max_iter)
         check_count("exact_up_to", self.exact_up_to, least=2)
@@ -305,7 +309,9 @@ class EvidenceMKLRegressor(RegressorMixin, MultiOutputMixin, OnFeatures):  # typ
         self.kernel_weights_ = self._per_target(variances * self.coordinates_.factors)
         self.explained_variance_ratio_ = self._per_target(shares)
         self.noise_variance_ = self._per_target(noise * self._mean_weight_)
-        self.log_evidence_ = self._per_target(posterior.log_evidence)
+        # The coordinates are √w_i times the samples; the likelihood is that of the samples.
+        of_samples = 0.5 * float(np.log(self._weight_[self._weight_ > 0.0]).sum())
+        self.log_evidence_ = self._per_target(posterior.log_evidence + of_samples)
         self.gradient_norm_ = None if posterior.slopes is None else self._per_target(posterior.slopes)
         self.prior_gap_, self.n_iter_ = posterior.prior_gap, posterior.n_iter
         return posterior.coefficients(components)
