@@ -87,13 +87,44 @@ def read_table(
     if not can_be_read_in_parts(word):
         frame, groups = _read_npz(path)
         return TableFile(label, path, frame, groups, len(frame))
-    parts = watched_parts(path, as_written, as_text, watch)
-    if most is None:
-        frames = [part.frame for part in parts]
-        frame = frames[0] if len(frames) == 1 else pandas().concat(frames, ignore_index=True)
-        return TableFile(label, path, frame, {}, len(frame))
-    frame, n_rows = _drawn(parts, most)
+    mixed = MixedColumns()
+    parts = mixed.watched(watched_parts(path, as_written, as_text, watch))
+    frame, n_rows = _gathered(parts, most)
+    if mixed.names and path.suffix.lower() in TEXT:
+        again = read_parts(path, ROWS_AT_A_TIME, as_written=as_written, as_text=[*as_text, *mixed.names])
+        frame, n_rows = _gathered(again, most)
     return TableFile(label, path, frame, {}, n_rows)
+
+
+class MixedColumns:
+    """Finds the columns that read as text in some parts of a file and as something else in others.
+
+    There 01 would be the number 1 in one part and the text 01 in another: such columns are to be read as text.
+    """
+
+    def __init__(self) -> None:
+        self._text: dict[str, None] = {}
+        self._others: set[str] = set()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns found so far."""
+        return [name for name in self._text if name in self._others]
+
+    def look(self, frame: Any) -> None:
+        """Take a part into account."""
+        is_text = pandas().api.types.is_string_dtype
+        for name, dtype in frame.dtypes.items():
+            if is_text(frame[name] if dtype == object else dtype):
+                self._text[name] = None
+            else:
+                self._others.add(name)
+
+    def watched(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Yield parts, and take each into account."""
+        for part in parts:
+            self.look(part.frame)
+            yield part
 
 
 def watched_parts(
@@ -107,9 +138,13 @@ def watched_parts(
         yield part
 
 
-def _drawn(parts: Iterable[Part], size: int) -> tuple[Any, int]:
-    """Return rows drawn at random in their order, and the number of all; no more than these are held."""
-    survey = Survey(size, np.random.default_rng(0))
+def _gathered(parts: Iterable[Part], most: int | None) -> tuple[Any, int]:
+    """Return the rows of all parts, or so many drawn at random in their order, and the number of all."""
+    if most is None:
+        frames = [part.frame for part in parts]
+        frame = frames[0] if len(frames) == 1 else pandas().concat(frames, ignore_index=True)
+        return frame, len(frame)
+    survey = Survey(most, np.random.default_rng(0))
     for frame, _ in parts:
         survey.look(frame, np.arange(len(frame)), classes=False)
     return survey.sample()[0].reset_index(drop=True), survey.n_samples
