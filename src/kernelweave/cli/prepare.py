@@ -17,6 +17,7 @@ from kernelweave.cli.columns import (
     UNNAMED,
     TargetColumn,
     chosen_views,
+    empty_word_notes,
     look_at_cells,
     looks_like_id,
     ordered,
@@ -351,6 +352,7 @@ def _summary(tables: Tables, columns: TableColumns, y: Any, task: str, notes: li
     }
     if task == "classification":
         labels, counts = np.unique(y, return_counts=True)
+        notes += empty_word_notes(labels, columns.target)
         summary["classes"] = {str(k): int(n) for k, n in zip(labels, counts, strict=True)}
     return summary
 

@@ -385,6 +385,15 @@ def reads_as_number(text: str) -> bool:
         return False
 
 
+def reads_as_date(text: str) -> bool:
+    """Tell whether text is a date."""
+    try:
+        _instant(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _instants(values: AnyArray, empty: AnyArray) -> AnyArray:
     found = np.zeros(values.size, dtype="datetime64[us]")
     for place in np.flatnonzero(~empty):
