@@ -60,6 +60,7 @@ BROKEN = {
     "a header alone": (csv("a1,label\n"), [], "no rows"),
     "latin-1": (csv("a1,label\n1,caf\xe9\n".encode("latin-1")), [], "UTF-8"),
     "utf-16": (csv(TEXT.encode("utf-16")), [], "UTF-8"),
+    "lines that end in CR": (csv(TEXT.replace("\n", "\r")), [], "end in CR alone"),
     "binary": (csv(b"\x00\x01\x02" * 50), [], "text file"),
     "a ragged row": (csv(TEXT + "1,2\n"), [], "Line 62"),
     "a row too long": (csv(TEXT + "1,2,3,4,5,yes,9,9\n"), [], "8 cells"),
