@@ -33,7 +33,15 @@ def test_whole_numbers_are_one_id_however_they_are_written(write, tmp_path):
 def test_ids_that_one_file_pads_are_matched_or_refused(tmp_path):
     table = frame()
     table[["a1", "a2", "label"]].assign(id=range(1, 61)).to_csv(tmp_path / "one.csv", index=False)
-    words = ["fit", tmp_path / "one.csv", tmp_path / "two.csv", "--target", "label", "--model", tmp_path / "m.kw"]
+    words = [
+        "fit",
+        tmp_path / "one.csv",
+        tmp_path / "two.csv",
+        "--target",
+        "label",
+        "--model",
+        tmp_path / "m.kw",
+    ]
     table[["b1"]].assign(id=[f"{k:<4d}" for k in range(1, 61)]).to_csv(tmp_path / "two.csv", index=False)
     done = run(*words, "--json")
     assert done.exit_code == 0, done.output

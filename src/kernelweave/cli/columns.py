@@ -91,7 +91,9 @@ def _require_no_commas(cells: Any, what: str) -> None:
 
 def _no_date(cells: Any) -> str | None:
     """Return the first cell that does not read as a date, where nearly all were meant to be dates."""
-    if not len(cells) or sum(DATE.fullmatch(cell) is not None for cell in cells) < (1 - FEW_WORDS) * len(cells):
+    if not len(cells) or sum(DATE.fullmatch(cell) is not None for cell in cells) < (1 - FEW_WORDS) * len(
+        cells
+    ):
         return None
     return next((cell for cell in cells if not reads_as_date(cell)), None)
 

@@ -115,7 +115,7 @@ class MixedColumns:
         """Take a part into account."""
         is_text = pandas().api.types.is_string_dtype
         for name, dtype in frame.dtypes.items():
-            if is_text(frame[name] if dtype == object else dtype):
+            if is_text(frame[name] if dtype.kind == "O" else dtype):
                 self._text[name] = None
             else:
                 self._others.add(name)

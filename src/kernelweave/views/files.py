@@ -101,7 +101,9 @@ def _head(path: Path) -> Head:
     if b"\0" in content:
         raise DataError(f"{path} is not a text file in UTF-8; save it as CSV in UTF-8.")
     if b"\r" in content and b"\n" not in content:
-        raise DataError(f"The lines of {path} end in CR alone, as on old Macintoshes; save it with line ends LF.")
+        raise DataError(
+            f"The lines of {path} end in CR alone, as on old Macintoshes; save it with line ends LF."
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -235,7 +235,9 @@ def _require_one_spelling(keys: Mapping[str, list[Any]]) -> None:
             if not isinstance(key, str | int | float):
                 continue
             text = word(key).strip()
-            first, other = spelled.setdefault((text.lstrip("0") or "0") if text.isdigit() else text, (name, key))
+            first, other = spelled.setdefault(
+                (text.lstrip("0") or "0") if text.isdigit() else text, (name, key)
+            )
             if other != key and key not in own[first] and other not in own[name]:
                 raise ValueError(
                     f"View {name!r} has the key {key!r} ({type(key).__name__}) and view {first!r} {other!r} "
