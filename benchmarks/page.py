@@ -17,6 +17,26 @@ time of each counts: ratios can be compared, times only within their table. Two 
 another number.
 """
 
+DEFAULTS_HEAD = """# What the defaults reach
+
+Made by `python -m benchmarks defaults --data FOLDER` from `benchmarks/results/defaults.json`; nothing here is typed.
+`benchmarks/defaults.py` says what was run. Everything was chosen on the sets of role tune; those of role confirm
+were looked at when it was done. Losses are in the table like gains.
+"""
+
+
+def defaults_page(part: Any, results: Path) -> str:
+    """Return the page of what the estimators reach without arguments."""
+    content = json.loads((results / "defaults.json").read_text(encoding="utf-8"))
+    tables = [*part.summaries(content["rows"]), part.table(content["rows"])]
+    return "\n".join([DEFAULTS_HEAD, *(f"{markdown(table)}\n" for table in tables), _versions(content)])
+
+
+def _versions(content: Mapping[str, Any]) -> str:
+    known = content["versions"]
+    versions = ", ".join(f"{what} {known[what]}" for what in ("python", "numpy", "scikit-learn"))
+    return f"({versions})\n"
+
 
 def page(parts: Mapping[str, Any], results: Path) -> str:
     """Return the page of all parts whose results are there, in the order of the parts."""
@@ -25,9 +45,7 @@ def page(parts: Mapping[str, Any], results: Path) -> str:
         file = results / f"{name}.json"
         if file.is_file():
             content = json.loads(file.read_text(encoding="utf-8"))
-            known = content["versions"]
-            versions = ", ".join(f"{what} {known[what]}" for what in ("python", "numpy", "scikit-learn"))
-            sections.append(f"## {name}\n\n{markdown(part.table(content['rows']))}\n\n({versions})\n")
+            sections.append(f"## {name}\n\n{markdown(part.table(content['rows']))}\n\n{_versions(content)}")
     return "\n".join([HEAD, *sections])
 
 

@@ -21,8 +21,8 @@ def stations():
 def walked():
     """Return the functions of the package in the order in which a fit of a raw table enters them first."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 5))
-    y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=400) > 1.0, "ill", "well")
+    X = rng.normal(size=(1100, 5))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=1100) > 1.0, "ill", "well")
     seen = {}
 
     def look(frame, event, _):

@@ -76,7 +76,7 @@ def test_plain_numbers_keep_the_kernels_of_the_raw_columns_by_default(rng):
         assert default.names == distances.names
         np.testing.assert_array_equal(list(default.grams()), list(distances.grams()))
     with pytest.raises(ValueError, match="no view at all"):
-        MKLClassifier().fit(gone, np.arange(21) % 2)
+        MKLClassifier(KernelBank.default()).fit(gone, np.arange(21) % 2)
 
 
 def test_a_gap_or_a_word_makes_the_default_follow_the_types(rng):

@@ -42,7 +42,7 @@ MODEL = MKLClassifier(KernelBank([Linear()])).fit(FRAME, Y)
 PRECOMPUTED = MKLClassifier("precomputed").fit([K, K + np.eye(30)], Y)
 
 CASES = {
-    "rows of NaN": (lambda: fit(np.full((30, 4), np.nan)), "no view at all"),
+    "rows of NaN": (lambda: fit(np.full((30, 4), np.nan)), "X has no value in any row"),
     "infinity": (lambda: fit(with_entry(np.inf)), "infinity"),
     "infinity in a named column": (
         lambda: fit(named(FRAME, "bmi", np.inf), bank=KernelBank([Linear()])),
@@ -103,7 +103,7 @@ CASES = {
     "1-D samples": (lambda: fit(X[:, 0]), "Expected 2D array|2-D"),
     "no samples": (lambda: fit(X[:0], Y[:0]), r"0 sample\(s\)"),
     "theta below 1/M": (
-        lambda: fit(X, geometry=BoxSimplex(theta=0.01)),
+        lambda: fit(X, bank=KernelBank.distances(), geometry=BoxSimplex(theta=0.01)),
         r"20 kernels needs theta >= 1/20 = 0.05, got theta=0.01",
     ),
     "theta and nu": (lambda: fit(X, geometry=BoxSimplex(theta=0.5, nu=0.5)), "theta or nu"),
@@ -112,7 +112,7 @@ CASES = {
     "power p": (lambda: fit(X, geometry=PowerSimplex(p=1.0)), "p"),
     "lp below one": (lambda: fit(X, geometry=LpBall(p=0.5)), "p >= 1.*0.5|0.5.*p"),
     "elastic v": (lambda: fit(X, geometry=ElasticNetBall(v=1.5)), "v=1.5"),
-    "groups of another length": (lambda: fit(X, geometry=GroupBox(groups=[0, 1])), "20"),
+    "groups of another length": (lambda: fit(X, geometry=GroupBox(groups=[0, 1, 0])), "2 kernels"),
     "cost": (lambda: fit(X, learner=Hinge(C=-1.0)), "C must be a finite number above 0; got -1.0"),
     "nu of the machine": (lambda: fit(X, learner=NuHinge(nu=0.999)), "at most"),
     "asymmetric kernel": (

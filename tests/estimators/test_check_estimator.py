@@ -44,7 +44,7 @@ MIDPOINT = {
 }
 MODELS = [
     MKLClassifier(),
-    MKLClassifier(multiclass="shared"),
+    MKLClassifier(multiclass="per_class"),
     MKLClassifier(multiclass="one_vs_one"),
     MKLClassifier(KernelBank([Linear()]), learner=SquaredHinge(), geometry=LpBall(2.0)),
     MKLRegressor(),
@@ -59,7 +59,8 @@ MODELS = [
     ObscureClassifier(random_state=0),
     ObscureClassifier(solver=OnlineBatch(2, 3), random_state=0),
     ObscureClassifier(features=Nystroem(30), random_state=0),
-    MKLClassifierCV(learner_values=[1.0, 10.0], geometry_values=[0.1, 1.0], cv=2),
+    MKLClassifierCV(),
+    MKLClassifierCV(learner_values=[1.0, 10.0], geometry_values=[0.5, 1.0], cv=2),
     SampleAdaptiveMKLClassifier(),
     LocalizedMKLClassifier(n_init=1, tol=1e-3, random_state=0),
     SVMPlusClassifier(),

@@ -133,7 +133,7 @@ def test_several_classes(multiclass, n_jobs):
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     model = MKLClassifier(multiclass=multiclass, n_jobs=n_jobs).fit(X, names)
     assert model.decision_function(X).shape == (150, 3)
-    assert model.kernel_weights_.shape == ((3, 20) if multiclass == "per_class" else (20,))
+    assert model.kernel_weights_.shape == ((3, 2) if multiclass == "per_class" else (2,))
     assert model.dual_coef_.shape == (3, model.support_.size)
     assert model.score(X, names) > 0.95
     assert model.duality_gap_ <= 1e-4
@@ -345,7 +345,7 @@ def test_every_learner_classifies(cancer):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_progress_of_several_classes_shares_one_display(capsys, n_jobs):
     X, y = load_iris(return_X_y=True)
-    MKLClassifier(verbose=2, n_jobs=n_jobs).fit(X, y)
+    MKLClassifier(multiclass="per_class", verbose=2, n_jobs=n_jobs).fit(X, y)
     out = capsys.readouterr().out
     for c in (0, 1, 2):
         assert f"class {c}" in out

@@ -83,10 +83,16 @@ def test_the_model_and_its_parts_are_left_alone(problem):
 
 def test_several_classes_and_tidy_frames():
     X, y = load_iris(return_X_y=True)
-    walk = path(MKLClassifier(geometry=LpBall(2.0)), X, y, param="geometry__p", values=[2.0, 1.5])
-    assert walk.kernel_weights.shape == (2, 3, 20)
+    walk = path(
+        MKLClassifier(geometry=LpBall(2.0), multiclass="per_class"),
+        X,
+        y,
+        param="geometry__p",
+        values=[2.0, 1.5],
+    )
+    assert walk.kernel_weights.shape == (2, 3, 2)
     frame = walk.to_frame()
-    assert len(frame) == 2 * 3 * 20
+    assert len(frame) == 2 * 3 * 2
     assert set(frame["class"]) == {0, 1, 2}
     assert frame["relative_gap"].max() <= 1e-4
     assert np.isnan(frame["test_score"]).all()

@@ -19,7 +19,7 @@ from kernelweave import (
     SVMPlusClassifier,
 )
 from kernelweave.geometry import LpBall
-from kernelweave.kernels import Gaussian, Linear
+from kernelweave.kernels import Gaussian, Linear, UnitMean
 from kernelweave.solvers.problem import OuterState
 
 # That all kernels do no worse is an answer, not a fault.
@@ -41,7 +41,7 @@ def test_an_interrupt_ends_every_class_with_what_it_has(monkeypatch):
     evaluate = OuterState.evaluate
     monkeypatch.setattr(OuterState, "evaluate", interrupt)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model = MKLClassifier(tol=1e-8).fit(X, y)
+        model = MKLClassifier(KernelBank.distances(), multiclass="per_class", tol=1e-8).fit(X, y)
     assert [len(h) for h in model.history_] == [2, 1, 1]
     assert model.predict(X).shape == (150,)
 
@@ -50,7 +50,7 @@ def test_a_fit_on_threads_is_interrupted_in_every_thread(monkeypatch):
     X, y = load_iris(return_X_y=True)
     calls = interrupt_the_first_wait(monkeypatch)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model = MKLClassifier(tol=1e-9, dtype="float64", n_jobs=2).fit(X, y)
+        model = MKLClassifier(multiclass="per_class", tol=1e-9, dtype="float64", n_jobs=2).fit(X, y)
     assert calls == [3, 3]
     assert [len(h) for h in model.history_] == [1, 1, 1]
     assert model.predict(X[:5]).shape == (5,)
@@ -84,9 +84,9 @@ def test_calibration_passes_weights_under_metadata_routing(cancer):
 
 def test_every_part_left_at_its_default_can_be_reached():
     model = MKLClassifier().set_params(
-        bank__scales=[1.0], solver__max_iter=5, geometry=LpBall(), geometry__p=1.5
+        bank__scaling=UnitMean(), solver__max_iter=5, geometry=LpBall(), geometry__p=1.5
     )
-    assert (model.bank.scales, model.solver.max_iter, model.geometry.p) == ([1.0], 5, 1.5)
+    assert (model.bank.scaling, model.solver.max_iter, model.geometry.p) == (UnitMean(), 5, 1.5)
 
 
 def test_numpy_numbers_are_numbers(cancer):

@@ -69,7 +69,7 @@ def test_a_resample_is_a_fit_on_copies_of_the_samples():
 def test_other_models_and_classes():
     X, _ = simulated(60, 2)
     three = np.digitize(X[:, 0], [-0.5, 0.5])
-    found = weight_stability(MKLClassifier(KERNELS), X, three, n_resamples=2)
+    found = weight_stability(MKLClassifier(KERNELS, multiclass="per_class"), X, three, n_resamples=2)
     assert found.resampled.shape == (2, 3, 6)
     weight, lower, upper = found.view_weights()["v0"]
     assert weight == pytest.approx(found.weights[:, 0].mean())

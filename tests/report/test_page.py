@@ -217,7 +217,11 @@ def test_a_view_weighs_what_its_kernels_weigh_together(found):
 def test_with_several_classes_kernels_and_views_have_the_same_intervals():
     bank = KernelBank.per_view([Gaussian()], views=VIEWS)
     seen = gather_findings(
-        make_pipeline(kw.MKLClassifier(bank)).fit(TABLE, THREE), TABLE, THREE, cv=3, n_resamples=12
+        make_pipeline(kw.MKLClassifier(bank, multiclass="per_class")).fit(TABLE, THREE),
+        TABLE,
+        THREE,
+        cv=3,
+        n_resamples=12,
     )
     kernels, views = _weights(seen), _views(seen)
     for kernel, view in zip(kernels, views, strict=True):

@@ -107,6 +107,7 @@ class LocalizedMKLClassifier(MKLClassifier):
 
     """
 
+    defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {}
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
         "bank": KernelBank.default,
         "learner": Hinge,

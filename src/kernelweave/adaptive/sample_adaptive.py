@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from numbers import Integral
@@ -136,6 +136,7 @@ class SampleAdaptiveMKLClassifier(MKLClassifier):
 
     """
 
+    defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {}
     multiclass = "per_class"
     weighs_samples_alike: ClassVar[bool] = False
     takes_indicators: ClassVar[bool] = False

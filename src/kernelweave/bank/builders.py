@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from kernelweave.bank.by_type import ByTypeBank, DefaultBank
 from kernelweave.bank.layout import Layout
+from kernelweave.bank.prepared import PreparedBank
 from kernelweave.bank.rule_banks import (
     DistancesBank,
     PerFeatureBank,
@@ -37,9 +38,10 @@ class KernelBank(Bank):
     Notes
     -----
     ``fit(X)`` resolves it against a table or ``Views``; ``per_feature``, ``per_view``, ``distances`` and
-    ``by_type`` make banks whose kernels follow from the columns or views; ``default`` is what ``bank=None``
-    means. Kernels read numbers as they are; empty cells are filled by the median, and columns of words
-    encoded as by ``by_type``. Kernels of one view that stand together share its distances.
+    ``by_type`` make banks whose kernels follow from the columns or views. ``prepared`` is what ``bank=None``
+    means for `MKLClassifier` and its search, ``default`` what it means for the other estimators. Kernels read
+    numbers as they are; empty cells are filled by the median, and columns of words encoded as by ``by_type``.
+    Kernels of one view that stand together share its distances.
     Differs from the paper: nothing.
 
     Examples
@@ -58,6 +60,7 @@ class KernelBank(Bank):
     distances: ClassVar[type[DistancesBank]] = DistancesBank
     by_type: ClassVar[type[ByTypeBank]] = ByTypeBank
     default: ClassVar[type[DefaultBank]] = DefaultBank
+    prepared: ClassVar[type[PreparedBank]] = PreparedBank
 
     entries: Sequence[Entry | Kernel | tuple[str, Kernel]] | None = None
     views: Mapping[str, Any] | None = None

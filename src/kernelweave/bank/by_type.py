@@ -22,6 +22,10 @@ from kernelweave.views.tables import is_sparse, take_columns
 WIDE = 1000
 
 
+class NothingToLearnError(ValueError):
+    """A view has only columns that can teach nothing."""
+
+
 @dataclass
 class ByTypeBank(Bank):
     r"""Kernels by the types of the columns, each encoded as its type asks; for tables as they are.
@@ -67,10 +71,10 @@ class ByTypeBank(Bank):
         return [entry for entry, _ in self.placed(layout)]
 
     def placed(self, layout: Layout) -> list[tuple[Entry, Block | PairwiseBlock]]:
-        self._require_known(layout)
+        self.require_known(layout)
         return [pair for view in layout.view_names for pair in self._of_view(view, layout)]
 
-    def _require_known(self, layout: Layout) -> None:
+    def require_known(self, layout: Layout) -> None:
         """Raise ValueError where transform= names neither a view nor a column of the table."""
         if not isinstance(self.transform, Mapping):
             return
@@ -90,6 +94,14 @@ class ByTypeBank(Bank):
         return found
 
     def _of_view(self, view: str | None, layout: Layout) -> list[tuple[Entry, Block]]:
+        return [
+            pair
+            for block, kernels in self.blocks(view, layout)
+            for pair in self._entries(view, block, kernels)
+        ]
+
+    def blocks(self, view: str | None, layout: Layout) -> list[tuple[Block, str]]:
+        """Return the blocks of a view, each with the group of types its columns are of."""
         whole = layout.columns(view)
         empty = layout.empty(whole)
         if empty is not None and empty.all():
@@ -100,18 +112,19 @@ class ByTypeBank(Bank):
         transform = self.transform.get(view) if isinstance(self.transform, Mapping) else self.transform
         if transform is not None:
             part = layout.transformed(whole, transform)
-            return self._entries(view, Block(view or WHOLE, (part,)), "numbers")
+            return [(Block(view or WHOLE, (part,)), "numbers")]
         own = {k: self.transform[name] for k, name in self._own(view, layout).items()}
         groups = _Groups(view, whole, layout, own)
         blocks = groups.blocks()
         if not blocks:
-            raise ValueError(
+            raise NothingToLearnError(
                 f"{'X' if view is None else f'View {view!r}'} has only columns that are constant or number the rows: "
-                f"{', '.join(repr(one.name) for one in layout.left_out[:5])}; leave it out, or give other columns."
+                f"{', '.join(repr(one.name) for one in layout.left_out[:5])}, in {layout.n_samples} sample(s); "
+                "leave it out, or give other columns."
             )
         if len(blocks) > 1 and (together := groups.together()) is not None:
             blocks.insert(0, (together, "together"))
-        return [pair for block, kernels in blocks for pair in self._entries(view, block, kernels)]
+        return blocks
 
     def _entries(self, view: str | None, block: Block, kernels: str) -> list[tuple[Entry, Block]]:
         own = UnitMean() if self.scaling is None else None

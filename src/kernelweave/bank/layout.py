@@ -356,11 +356,15 @@ class Columns:
 
 @dataclass(frozen=True)
 class Block:
-    """The features of one or more kernels: columns of one table, or of several side by side."""
+    """The features of one or more kernels: columns of one table, or of several side by side.
+
+    ``preparation`` tells blocks apart that hold the same columns prepared in several ways.
+    """
 
     label: str
     parts: tuple[Columns, ...]
     holds_objects: bool = False
+    preparation: str = ""
 
     @property
     def key(self) -> object:
@@ -452,6 +456,7 @@ class PairwiseBlock:
     view: str | None
     n_train: int
     reference: tuple[Indices, int] | None = None
+    preparation: str = ""
 
     @property
     def key(self) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -96,6 +96,11 @@ class Bank(Part, ABC):
     # A transformer of scikit-learn for the columns of every view, or a dict of view to transformer.
     transform: Any = None
 
+    @property
+    def is_default(self) -> bool:
+        """Whether its kernels are those of an estimator without a bank."""
+        return False
+
     @abstractmethod
     def plan(self, layout: Layout) -> list[Entry]:
         """Return the entries for data of this layout."""
@@ -135,7 +140,7 @@ class Bank(Part, ABC):
         entries = [entry for entry, _ in placed]
         blocks, positions = _distinct([block for _, block in placed])
         names = unique(
-            entry.name or f"{blocks[position].label}·{_label(entry)}"
+            entry.name or "·".join(_words(blocks[position], entry))
             for entry, position in zip(entries, positions, strict=True)
         )
         own = as_scaling(self.scaling)
@@ -151,6 +156,11 @@ class Bank(Part, ABC):
         return items, blocks
 
 
+def _words(block: Block | PairwiseBlock, entry: Entry) -> list[str]:
+    """Return what the name of a kernel is made of: its view, how the columns were prepared, its formula."""
+    return [word for word in (block.label, block.preparation, _label(entry)) if word]
+
+
 def _label(entry: Entry) -> str:
     entry.kernel.check()  # a label is only worth reading when the parameters make sense
     return entry.kernel.label
@@ -162,6 +172,8 @@ def _distinct(wanted: list[Block | PairwiseBlock]) -> tuple[list[Block | Pairwis
     for block in wanted:
         blocks.setdefault(block.key, block)
     position_of = {key: position for position, key in enumerate(blocks)}
-    labels = unique(block.label for block in blocks.values())
-    labelled = [replace(block, label=label) for block, label in zip(blocks.values(), labels, strict=True)]
+    labels: dict[str, Iterator[str]] = {}
+    for one in dict.fromkeys(block.preparation for block in blocks.values()):
+        labels[one] = iter(unique(block.label for block in blocks.values() if block.preparation == one))
+    labelled = [replace(block, label=next(labels[block.preparation])) for block in blocks.values()]
     return labelled, [position_of[block.key] for block in wanted]

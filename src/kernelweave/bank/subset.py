@@ -19,6 +19,10 @@ class OfAnotherBank(Bank):
     bank: Any
     scaling: None = field(default=None, kw_only=True)
 
+    @property
+    def is_default(self) -> bool:
+        return bool(self.bank.is_default)
+
     def declared_views(self) -> Mapping[str, Any] | None:
         return self.bank.declared_views()  # type: ignore[no-any-return]
 

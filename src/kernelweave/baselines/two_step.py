@@ -26,6 +26,7 @@ from kernelweave.solvers import Solver, WarmStart, solver_with_defaults
 class BaselineClassifier(MKLClassifier):
     """A classifier with fewer parameters than `MKLClassifier`, whose weights are not learnt with it."""
 
+    defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {}
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.default, "learner": Hinge}
     takes_indicators: ClassVar[bool] = False
     dtype = "auto"

@@ -36,16 +36,25 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
 class KernelEstimator(LearntKernel, BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator over a bank of kernels."""
 
+    bank: Any
     # Whether a sample may lack views: rows of NaN.
     accepts_missing_views: ClassVar[bool] = False
     # Whether single empty cells may stand in the data.
     fills_gaps: ClassVar[bool] = True
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {}
+    # Parts in place of those where the bank is left at its default too: they suit its kernels.
+    defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {}
 
     def part(self, name: str) -> Any:
         """Return the part, or a fresh default where the parameter is None."""
         value = getattr(self, name)
-        return self.defaults[name]() if value is None else value
+        if value is not None:
+            return value
+        if name in self.defaults_without_bank and (
+            self.bank is None or getattr(self.bank, "is_default", False)
+        ):
+            return self.defaults_without_bank[name]()
+        return self.defaults[name]()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a stored estimator; parameters that its version did not have yet get their defaults."""
@@ -56,9 +65,9 @@ class KernelEstimator(LearntKernel, BaseEstimator, ABC):  # type: ignore[misc]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``part__name`` also reaches into a part left at its default."""
-        for name, make in self.defaults.items():
+        for name in self.defaults:
             if getattr(self, name) is None and any(key.startswith(f"{name}__") for key in params):
-                setattr(self, name, make())
+                setattr(self, name, self.part(name))
         super().set_params(**params)
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ from kernelweave.estimators.validation import (
     sample_weights,
     signs,
 )
-from kernelweave.geometry import Simplex
+from kernelweave.geometry import BoxSimplex, Simplex
 from kernelweave.learners import Hinge
 from kernelweave.solvers import Newton
 from kernelweave.views.batches import Batches
@@ -44,12 +45,14 @@ class MKLClassifier(KernelClassifier, FeatureModel):
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        The kernels; None is `KernelBank.default()`. "precomputed": X is a list of M matrices
-        (rows, n_train), or one array (rows, n_train, M) that scikit-learn can split.
+        The kernels; None is `KernelBank.prepared()`: a linear and a Laplacian kernel of unit variance on each view,
+        whose columns are prepared by their types. "precomputed": X is a list of M matrices (rows, n_train), or one
+        array (rows, n_train, M) that scikit-learn can split.
     learner : Hinge, NuHinge, SquaredHinge, Fisher or None, default=None
-        The loss for fixed weights; None is ``Hinge(C=1.0)``.
+        The loss for fixed weights; None is ``Hinge(C="loo")`` for the bank None, else ``Hinge(C=1.0)``.
     geometry : geometry or None, default=None
-        The set of kernel weights; None is ``Simplex()``, which selects few kernels.
+        The set of kernel weights; None is ``BoxSimplex(theta=0.5)`` for the bank None: no kernel gets more than
+        half. With other banks it is ``Simplex()``, which selects few kernels.
     features : Landmarks, RandomFourier or None, default=None
         Explicit features in place of kernels, for very many samples: every kernel by its values at a few
         landmarks. The kernels are then approximate, and the certificate is that of the approximate ones.
@@ -63,9 +66,9 @@ class MKLClassifier(KernelClassifier, FeatureModel):
         Most inner solves per problem; None leaves it to the solver.
     class_weight : dict, "balanced" or None, default=None
         Factor on C per class.
-    multiclass : {"per_class", "shared", "one_vs_one"}, default="per_class"
-        Beyond two classes, one-vs-rest with weights per class, or one set of weights for all classes; or a vote of
-        all pairs of classes, with weights per pair. With several labels per sample, weights per label or for all.
+    multiclass : {"shared", "per_class", "one_vs_one"}, default="shared"
+        Beyond two classes, one-vs-rest with one set of weights for all classes, or with weights per class; or a vote of
+        all pairs of classes, with weights per pair. With several labels per sample, weights for all or per label.
     probability : bool, default=False
         Also fit scikit-learn's sigmoid calibration (5-fold), which `predict_proba` needs.
     dtype : {"auto", "float32", "float64"}, default="auto"
@@ -128,6 +131,11 @@ class MKLClassifier(KernelClassifier, FeatureModel):
         "geometry": Simplex,
         "solver": Newton,
     }
+    defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {
+        "bank": KernelBank.prepared,
+        "learner": partial(Hinge, C="loo"),
+        "geometry": partial(BoxSimplex, theta=0.5),
+    }
 
     def __init__(
         self,
@@ -140,7 +148,7 @@ class MKLClassifier(KernelClassifier, FeatureModel):
         tol: float = 1e-4,
         max_iter: int | None = None,
         class_weight: Any = None,
-        multiclass: str = "per_class",
+        multiclass: str = "shared",
         probability: bool = False,
         dtype: str = "auto",
         memory_limit: float | None = None,

@@ -306,7 +306,7 @@ class FeatureModel(OnFeatures, MKLModel):
                 f"{self._learner!r} cannot learn on features. Learners that can: Hinge, SquaredHinge, "
                 "EpsilonInsensitive, Square."
             )
-        return self._learner
+        return self._learner.for_kernel(None, np.empty(0), np.empty(0))
 
     # -- what subclasses say
 

@@ -15,7 +15,7 @@ from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.training import FitResult, FitTask, TrainingData
 from kernelweave.estimators.validation import check_choice
 from kernelweave.geometry import LpBall, Simplex
-from kernelweave.kernels import UnitTrace
+from kernelweave.kernels import Centering, UnitTrace
 from kernelweave.learners import Discriminant, Fisher
 from kernelweave.learners.fisher import Axes, axes, fewest_errors
 from kernelweave.learners.ridge import RidgeSolution, product
@@ -31,7 +31,8 @@ class FisherMKLClassifier(MKLClassifier):
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        The kernels, as for `MKLClassifier`; None is `KernelBank.default()`, scaled to unit trace.
+        The kernels, as for `MKLClassifier`; None is `KernelBank.prepared()`, centred and of unit
+        trace.
     p : float, default=2.0
         Norm of the weights, 1 ≤ p ≤ inf: 1 selects kernels, 2 keeps all, inf is their plain sum.
     reg : float, default=1e-4
@@ -89,8 +90,9 @@ class FisherMKLClassifier(MKLClassifier):
     takes_indicators: ClassVar[bool] = False
     path_params: ClassVar[tuple[str, ...]] = ("p", "reg")
     accepts_missing_views: ClassVar[bool] = False  # its threshold and shrinkage look at all samples
+    defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {}
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
-        "bank": partial(KernelBank.default, scaling=UnitTrace()),
+        "bank": partial(KernelBank.prepared, scaling=(Centering(), UnitTrace())),
         "solver": Newton,
     }
 
@@ -132,8 +134,9 @@ class FisherMKLClassifier(MKLClassifier):
     def transform(self, X: Any) -> Matrix:
         """Return the samples along the discriminant axes, with the training mean at the origin.
 
-        One axis for two classes, one per class in one-vs-rest; the joint discriminant has at most
-        classes − 1, the most telling first, in units of the scatter within the classes.
+        One axis for two classes, one per class in one-vs-rest, along which the training samples have unit variance;
+        the joint discriminant has at most classes − 1, the most telling first, in units of the scatter within the
+        classes.
         """
         self._require_fit()
         return values_along(self, X, self.axis_coef_, self.axis_intercept_)
@@ -168,19 +171,20 @@ class FisherMKLClassifier(MKLClassifier):
     def _set_fitted(self, task: FitTask, results: Sequence[FitResult]) -> None:
         super()._set_fitted(task, results)
         scale = self._learner.scale()
-        self.axis_coef_ = self.dual_coef_
-        self.axis_intercept_ = _axis_intercepts(results) / scale
+        centred = _axis_intercepts(results) / scale
+        spread = _spreads(task, results) / scale
+        self.axis_coef_, self.axis_intercept_ = self.dual_coef_ / spread[:, None], centred / spread
         if self.multiclass == "joint" and len(self.classes_) > 2:
             along = _joint_axes(task, results[0])
             self.axis_coef_ = along.rotation.T @ self.dual_coef_
-            self.axis_intercept_ = self.axis_intercept_ @ along.rotation
+            self.axis_intercept_ = centred @ along.rotation
             self.dual_coef_ = along.centroids @ self.axis_coef_
             lengths = np.sum(along.centroids**2, axis=1)
             self.intercept_ = along.centroids @ self.axis_intercept_ - 0.5 * lengths
         elif self.threshold == "zero":
-            self.intercept_ = self.axis_intercept_
+            self.intercept_ = centred
         elif self.threshold == "leave_one_out":
-            self.intercept_ = self.axis_intercept_ - _leave_one_out_cuts(task, results) / scale
+            self.intercept_ = centred - _leave_one_out_cuts(task, results) / scale
 
 
 def _axis_intercepts(results: Sequence[FitResult]) -> Vector:
@@ -188,6 +192,16 @@ def _axis_intercepts(results: Sequence[FitResult]) -> Vector:
     return np.concatenate(
         [r.intercept + np.atleast_1d(_ridge(r).bias - _ridge(r).intercept) for r in results]
     )
+
+
+def _spreads(task: FitTask, results: Sequence[FitResult]) -> Vector:
+    """Return the standard deviation of the training samples along the axis of every problem, 1 where it is 0."""
+    found, share = [], task.data.weight / task.data.weight.sum()
+    for one in results:
+        values = task.grams.matvec_with_error(one.result.eta, _columns(_ridge(one).coef))[0]
+        found.append(np.sqrt(share @ (values - share @ values) ** 2))
+    spread = np.concatenate(found)
+    return np.where(spread > 0.0, spread, 1.0)
 
 
 def _leave_one_out_cuts(task: FitTask, results: Sequence[FitResult]) -> Vector:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
@@ -22,7 +21,7 @@ from kernelweave._typing import AnyArray, Indices, Matrix
 from kernelweave.bank.precomputed import as_matrices
 from kernelweave.estimators.base import KnownDecisions, accuracy, decision_values
 from kernelweave.estimators.model import MKLModel
-from kernelweave.estimators.training import FitResult, TrainingData, stop_reason
+from kernelweave.estimators.training import FitResult, TrainingData, stop_reason, warn_outside
 from kernelweave.kernels.checks import check_square
 from kernelweave.solvers import WarmStart
 from kernelweave.solvers.warm_start import representative_rows
@@ -365,12 +364,11 @@ def warn_of_open_fits(grid: ParameterGrid, rows: list[CandidateRow], tol: float)
         return
     worst = max(still_open, key=lambda row: row.relative_gap)
     where = [f"{name}={value}" for name, value in grid.params(worst.place).items()] + [f"fold {worst.fold}"]
-    warnings.warn(
+    warn_outside(
         f"Stopped at a relative duality gap of {worst.relative_gap:.2e}, above tol={tol:.2e}, in the worst "
         f"({', '.join(where)}) of {len(still_open)} such fits among the {len(rows)} of the search: "
         f"{worst.trouble}.",
         ConvergenceWarning,
-        stacklevel=3,
     )
 
 

@@ -49,6 +49,10 @@ from kernelweave.solvers import (
     solver_with_defaults,
     subsample_warm_start,
 )
+from kernelweave.solvers.warm_start import representative_rows
+
+# A learner that chooses a parameter by the kernel looks at no more samples.
+SAMPLES_TO_CHOOSE_BY = 500
 
 
 class MKLModel(ColumnEffects, KernelFeatures, KernelEstimator):
@@ -133,7 +137,8 @@ class MKLModel(ColumnEffects, KernelFeatures, KernelEstimator):
     ) -> FitResult:
         """Solve and certify one problem; its intercept is that of the kernels as given, not as centred."""
         y, geometry = task.targets[name], self._geometry_of(task, name)
-        learner = self._joint_learner(self._learner) if y.ndim == 2 else self._learner
+        learner = self._learner_of(task, y)
+        learner = self._joint_learner(learner) if y.ndim == 2 else learner
         problem = Problem(task.grams, y, learner, geometry, self._weight_of(task.data, name))
         try:
             result, grams, details = self._solve_problem(task, problem, start, progress, stop)
@@ -197,6 +202,15 @@ class MKLModel(ColumnEffects, KernelFeatures, KernelEstimator):
         largest = max(float(np.abs(one.coef).sum(axis=0).max()) for one in inner)
         size = max(float(r.result.eta @ task.grams.sizes) for r in results)
         return np.asarray(np.where(margin > 1e-10 * largest * size, margin, 1.0) * scale)
+
+    def _learner_of(self, task: FitTask, y: AnyArray) -> Any:
+        """Return the learner with what it chooses by the mean kernel, of some samples if there are many."""
+        learner = self._learner
+        if not learner.reads_kernel:
+            return learner
+        rows = representative_rows(y, np.flatnonzero(task.data.weight), SAMPLES_TO_CHOOSE_BY)
+        some, M = task.grams.sample(rows), len(task.kernels)
+        return learner.for_kernel(some.combine(np.full(M, 1.0 / M)), y[rows], task.data.weight[rows])
 
     # -- what subclasses say
 

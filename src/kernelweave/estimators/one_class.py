@@ -10,12 +10,20 @@ from sklearn.base import OutlierMixin
 
 from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.bank import KernelBank
+from kernelweave.bank.prepared import PreparedBank
+from kernelweave.bank.rule_banks import distance_kernels
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.training import FitResult, FitTask
 from kernelweave.estimators.validation import checked_weights
 from kernelweave.geometry import LpBall
+from kernelweave.kernels import UnitMean
 from kernelweave.learners import OneClass
 from kernelweave.solvers import Newton
+
+
+def _kernels_of_distance() -> PreparedBank:
+    """Return the default bank."""
+    return KernelBank.prepared(distance_kernels(), scaling=UnitMean())
 
 
 class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
@@ -27,7 +35,9 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
     Parameters
     ----------
     bank : KernelBank, "precomputed" or None, default=None
-        The kernels, as for `MKLClassifier`.
+        The kernels, as for `MKLClassifier`; None is those of `KernelBank.distances()` on the columns of each type,
+        prepared as by `KernelBank.prepared()`. All have k(x, x) = 1: a linear kernel of centred columns would put
+        the origin among the samples.
     nu : float, default=0.5
         0 < ν ≤ 1: at most this share of the training samples is called an outlier.
     geometry : geometry or None, default=None
@@ -65,7 +75,7 @@ class OneClassMKL(OutlierMixin, MKLModel):  # type: ignore[misc]
     learns_from: ClassVar[str] = "none"
     path_params: ClassVar[tuple[str, ...]] = ("geometry__", "nu")
     defaults: ClassVar[dict[str, Callable[[], Any]]] = {
-        "bank": KernelBank.default,
+        "bank": _kernels_of_distance,
         "geometry": LpBall,
         "solver": Newton,
     }

@@ -11,11 +11,24 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from kernelweave._threads import blas_threads, threads_for
 from kernelweave._typing import AnyArray, Matrix
-from kernelweave.estimators.base import fitted_attributes, reset
+from kernelweave.bank import KernelBank
+from kernelweave.bank.prepared import PreparedBank
+from kernelweave.estimators.averaged_search import (
+    Average,
+    Candidate,
+    HeldOutSearch,
+    average,
+    candidate_weights,
+    candidates,
+    union_bank,
+)
+from kernelweave.estimators.base import fitted_attributes, reset, wants_probability
 from kernelweave.estimators.calibration import require_enough
 from kernelweave.estimators.class_targets import indicators, is_multilabel
 from kernelweave.estimators.classifier import MKLClassifier
@@ -36,13 +49,21 @@ from kernelweave.estimators.grid_search import (
     tidy_columns,
     warn_of_open_fits,
 )
+from kernelweave.estimators.held_out_loss import log_probabilities
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.progress import count_bar, interruptible
 from kernelweave.estimators.regressor import MKLRegressor
+from kernelweave.estimators.training import warn_outside
 from kernelweave.estimators.validation import check_count, check_input, is_precomputed, require_same_rows
-from kernelweave.geometry import BoxSimplex
+from kernelweave.geometry import BoxSimplex, Point
 from kernelweave.gram.memory import budget
+from kernelweave.learners import Hinge
 from kernelweave.views.batches import Batches
+
+# Folds of the search that averages candidates; fewer where a class has fewer samples.
+N_FOLDS = 5
+# So many values of C its progress bar counts on.
+USUAL_COSTS = 4
 
 
 class SearchedModel(MKLModel):
@@ -91,16 +112,26 @@ class SearchedModel(MKLModel):
         if self.search_samples is not None and by_number:  # pairs of indices speak of all samples
             samples, groups = samples.at_most(self.search_samples, groups, by_class=is_classifier(self))
         self.n_search_samples_ = len(samples.y)
-        folds = split(samples, self.cv, groups, is_classifier(self))
-        grid, rows = self._run(samples, folds, learner)
+        folds = split(samples, self._splitter(samples), groups, is_classifier(self))
         self.n_splits_ = len(folds)
-        self._keep_results(grid, rows)
-        warn_of_open_fits(grid, rows, self.tol)
+        best = self._search(samples, folds, learner)
         if self.refit:
-            best = self.model(**self._model_params() | grid.parts(self.best_index_))
             self.best_estimator_ = clone(best).fit(X, y, sample_weight)
             self.__dict__.update(fitted_attributes(self.best_estimator_))
         return self
+
+    def _splitter(self, samples: SplittableSamples) -> Any:  # noqa: ARG002 - for those whose folds depend on them
+        """Return the folds, as ``cv`` names them."""
+        return self.cv
+
+    def _search(
+        self, samples: SplittableSamples, folds: list[SearchFold], learner: ParameterAxis
+    ) -> MKLModel:
+        """Search the grid, keep its results, and return the best model, not fitted."""
+        grid, rows = self._run(samples, folds, learner)
+        self._keep_results(grid, rows)
+        warn_of_open_fits(grid, rows, self.tol)
+        return self.model(**self._model_params() | grid.parts(self.best_index_))
 
     @property
     def partial_fit(self) -> NoReturn:
@@ -199,22 +230,38 @@ def _own_values(part: Any, *about: Any) -> tuple[Any, ...]:
     return () if getattr(part, "tunable", None) is None else part.grid(*about)
 
 
+def has_probabilities(estimator: Any) -> bool:
+    """Tell whether probabilities are on offer: of the search that averages candidates, or calibrated ones."""
+    return estimator.averages or wants_probability(estimator)
+
+
 class MKLClassifierCV(SearchedModel, MKLClassifier):
-    r"""`MKLClassifier` with C and the geometry's parameter chosen by cross-validation.
+    r"""`MKLClassifier` with kernels, weights and C chosen by cross-validation; with probabilities.
 
-    .. math:: \max_{C, \theta} \; \frac1k \sum_{\text{folds}} \text{score}(\text{model}_{C, \theta})
+    .. math:: K = \sum_c w_c K_c, \quad w_c \propto e^{-n \ell_c / 2}, \qquad
+       \max_{C, \theta} \; \frac1k \sum_{\text{folds}} \text{score}(\text{model}_{C, \theta})
 
-    In every fold the bank is fitted to the training samples and the Gram matrices are stored once for all
-    candidates; each candidate starts from its solved neighbours on the grid; the decision values of all of
-    them on the held-out samples come from one pass over the kernels.
+    With nothing named (first formula) eight candidate kernels are scored by their log loss ℓ on held-out samples
+    and averaged: linear, Gaussian and Laplacian kernels of unit variance on the columns as z-scores, by rank, and
+    in their own unit; columns that are no plain numbers are prepared in one way. In each candidate a view counts by
+    its alignment with the labels over pairs of different samples. C is then chosen by the same loss, and one
+    `MKLClassifier` is fitted to all samples, whose certificate is that of the averaged kernel.
+
+    With a bank, learner, geometry, scoring or values named (second formula) a grid of C and the geometry's
+    parameter is searched. In every fold the bank is fitted to the training samples and the Gram matrices are stored
+    once for all candidates; each candidate starts from its solved neighbours on the grid; the decision values of
+    all of them on the held-out samples come from one pass over the kernels.
 
     Parameters
     ----------
-    bank, learner, solver, tol, max_iter, class_weight, multiclass, probability, dtype, memory_limit,
-    random_state : as for `MKLClassifier`
-        With ``probability`` only the final model is calibrated.
+    bank : KernelBank, "precomputed" or None, default=None
+        None is `KernelBank.prepared()`; that bank without kernels of its own counts as not named, so that it can
+        name views of a table.
+    learner, solver, tol, max_iter, class_weight, multiclass, probability, dtype, memory_limit, random_state : as for
+        `MKLClassifier`
+        With ``probability`` the final model is calibrated too, and probabilities are those of the calibration.
     geometry : geometry or None, default=None
-        The set of kernel weights; None is ``BoxSimplex()``, from the average kernel to the simplex.
+        The set of kernel weights; None is ``BoxSimplex()`` in a grid, from the average kernel to the simplex.
     learner_param : str or None, default=None
         The parameter of the learner to search; None is its natural one: C, or nu for `NuHinge`.
     learner_values : sequence or None, default=None
@@ -225,7 +272,8 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
     geometry_values : sequence or None, default=None
         Its values; None takes the geometry's own: θ in equal ratios from the smallest legal one, 1/M, to 1.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        The folds; None is 5 stratified ones.
+        The folds; None is 5 stratified ones. With nothing named they are drawn by ``random_state``, and fewer where
+        a class has fewer samples.
     scoring : str, callable or None, default=None
         A scorer of scikit-learn's that needs decision values or predictions; None is the accuracy.
     refit : bool, default=True
@@ -242,6 +290,9 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
 
     Attributes
     ----------
+    candidate_weights_, candidate_losses_ : dicts of candidate to its share of the kernel, and to its held-out log
+        loss at C = 3; with nothing named
+    temperature_ : float, what decision values are multiplied by for probabilities; with nothing named
     best_params_ : dict, as for ``set_params`` of `MKLClassifier`
     best_score_ : float, the mean score of the best candidate over the folds
     best_index_ : tuple (i, j), the place of the best candidate in ``mean_score_``
@@ -249,7 +300,9 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
     mean_score_ : array of shape (learner values, geometry values)
     learner_values_, geometry_values_ : tuples, the axes of ``mean_score_``; (None,) where nothing is varied
     cv_results_ : dict of columns, one row per candidate and fold: the parameters, ``fold``, ``score``,
-        ``relative_gap``, ``machines``, ``seconds``, ``active_kernels``; `frame` makes a table of it
+        ``relative_gap``, ``machines``, ``seconds``, ``active_kernels``; `frame` makes a table of it. With nothing
+        named one row per candidate, and per C of their average: ``candidate``, ``learner__C``, ``log_loss``,
+        ``temperature``, ``score``
     n_splits_ : int
     n_search_samples_ : int, how many samples the search looked at
     kernel_weights_, certificate_, ... : all that `MKLClassifier` learns, of ``best_estimator_``
@@ -259,16 +312,22 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
     From some thousands of samples on the search costs much the same whatever their number, and the last fit is a
     small part of it: raise ``search_samples`` where the scores of the best candidates are closer than their noise,
     about the root of score × (1 − score) / search_samples.
-    Equal scores go to the simpler model: the smaller C (the larger nu), then the more even weights (smaller θ
-    or v, larger p); values of any other parameter count from first to last as given. Held-out samples count
+    Candidates with less than e⁻⁵ of the best one's weight are dropped. C goes from 3 up or down by half decades while
+    the held-out loss falls. Probabilities are a softmax of the decision values (of two classes, of −f and f) times
+    the temperature that had the least held-out loss; they cost no further fit.
+    In a grid equal scores go to the simpler model: the smaller C (the larger nu), then the more even weights (smaller
+    θ or v, larger p); values of any other parameter count from first to last as given. Held-out samples count
     by ``sample_weight`` where the scorer takes weights, else once each. Ctrl-C before the last candidate is
     done raises KeyboardInterrupt.
     Differs from the paper: it is in none; the scores are those of fits from scratch, up to ``tol``.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.datasets import load_breast_cancer, load_wine
     >>> from kernelweave import KernelBank, MKLClassifierCV
+    >>> model = MKLClassifierCV().fit(*load_wine(return_X_y=True))
+    >>> sum(model.candidate_weights_.values()).__round__(6)
+    1.0
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> views = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
     >>> search = MKLClassifierCV(KernelBank.per_view(views=views), geometry_values=[1 / 3, 0.6, 1.0], cv=3)
@@ -283,6 +342,7 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
 
     model = MKLClassifier
     defaults: ClassVar[dict[str, Callable[[], Any]]] = MKLClassifier.defaults | {"geometry": BoxSimplex}
+    defaults_without_bank: ClassVar[dict[str, Callable[[], Any]]] = {"bank": KernelBank.prepared}
 
     def __init__(
         self,
@@ -303,7 +363,7 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         tol: float = 1e-4,
         max_iter: int | None = None,
         class_weight: Any = None,
-        multiclass: str = "per_class",
+        multiclass: str = "shared",
         probability: bool = False,
         dtype: str = "auto",
         memory_limit: float | None = None,
@@ -338,10 +398,102 @@ class MKLClassifierCV(SearchedModel, MKLClassifier):
         )
 
     def _split_targets(self, y: Any, columns: Matrix) -> AnyArray:  # noqa: ARG002 - labels, not signs
-        labels = indicators(y) if is_multilabel(y) else np.asarray(y).ravel()
+        self.multilabel_ = is_multilabel(y)
+        labels = indicators(y) if self.multilabel_ else np.asarray(y).ravel()
         if self.probability:
             require_enough(labels)
         return labels
+
+    @property
+    def averages(self) -> bool:
+        """Whether candidates are averaged, as nothing else to search is named and there is one label per sample."""
+        named = (self.learner, self.geometry, self.scoring, self.learner_param, self.geometry_param)
+        values = (self.learner_values, self.geometry_values)
+        unnamed = isinstance(bank := self.part("bank"), PreparedBank) and bank.is_default
+        one_label = self.multiclass != "one_vs_one" and not getattr(self, "multilabel_", False)
+        return unnamed and one_label and all(one is None for one in (*named, *values))
+
+    def _splitter(self, samples: SplittableSamples) -> Any:
+        if self.cv is not None or not self.averages:
+            return self.cv
+        _, counts = np.unique(samples.y, return_counts=True)
+        seed = 0 if self.random_state is None else self.random_state
+        return StratifiedKFold(int(np.clip(counts.min(), 2, N_FOLDS)), shuffle=True, random_state=seed)
+
+    def _search(
+        self, samples: SplittableSamples, folds: list[SearchFold], learner: ParameterAxis
+    ) -> MKLModel:
+        if not self.averages:
+            return super()._search(samples, folds, learner)
+        quiet = {"n_jobs": 1, "verbose": 0, "features": None, "probability": False}
+        union = union_bank(candidates(), self.part("bank"))
+        reader = self.model(**self._model_params() | quiet | {"bank": union})
+        everything = reader._validate(samples.X, samples.y, samples.weight)
+        every = [one for one in candidates() if one.is_of_its_own(everything.kernels)]
+        found = self._average(reader, every, samples, folds)
+        self._keep_average(every, found)
+        kept = [one for one, weight in zip(every, found.weights, strict=True) if weight > 0.0]
+        bank = union_bank(kept, self.part("bank"))
+        each = candidate_weights(everything.kernels, every, everything.Y, everything.weight)
+        known = dict(zip(everything.kernels.names, found.weights @ each, strict=True))
+        reader.set_params(bank=bank)
+        names = reader._validate(samples.X, samples.y, samples.weight).kernels.names
+        weights = [float(known[name]) for name in names]
+        best = {"bank": bank, "learner": Hinge(found.best.C), "geometry": Point(weights)}
+        return self.model(**self._model_params() | best)
+
+    def _average(
+        self,
+        reader: MKLClassifier,
+        every: list[Candidate],
+        samples: SplittableSamples,
+        folds: list[SearchFold],
+    ) -> Average:
+        """Return what the folds say of the candidates and of C."""
+        together = min(threads_for(self.n_jobs), len(folds))
+        steps = len(folds) * (len(every) + USUAL_COSTS)
+        with count_bar(self.verbose, "search") as bar:
+            memory = budget(self.memory_limit)
+            return average(HeldOutSearch(reader, every, samples, folds, memory, together, lambda: bar(steps)))
+
+    def _keep_average(self, every: list[Candidate], found: Average) -> None:
+        names = [one.name for one in every]
+        losses = [one.loss for one in found.outcomes]
+        self.candidate_weights_ = dict(zip(names, found.weights.tolist(), strict=True))
+        self.candidate_losses_ = dict(zip(names, losses, strict=True))
+        self.temperature_ = found.best.temperature
+        self.best_params_ = {"learner__C": found.best.C}
+        self.best_score_ = found.best.accuracy
+        path = sorted(found.path, key=lambda one: one.C)
+        rows = [*zip(names, found.outcomes, strict=True), *(("average", one) for one in path)]
+        self.cv_results_ = {
+            "candidate": np.array([name for name, _ in rows]),
+            "learner__C": np.array([one.C for _, one in rows]),
+            "log_loss": np.array([one.loss for _, one in rows]),
+            "temperature": np.array([one.temperature for _, one in rows]),
+            "score": np.array([one.accuracy for _, one in rows]),
+        }
+        if found.ends_at_edge:
+            warn_outside(
+                f"The search for C ends at C={found.best.C:g}, where the held-out log loss still falls; look at the "
+                "data, or search C by learner_values.",
+                UserWarning,
+            )
+
+    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return class probabilities: by the temperature of the search, or calibrated where ``probability`` asks."""
+        if self.probability:
+            return super().predict_proba(X)  # type: ignore[no-any-return]
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """Return the logarithms of the class probabilities."""
+        if self.probability:
+            return np.asarray(np.log(self.predict_proba(X)))
+        values = self.decision_function(X)
+        return log_probabilities(values, self.temperature_)
 
 
 class MKLRegressorCV(SearchedModel, MKLRegressor):

@@ -171,15 +171,18 @@ def warn_of_gap(certificate: Certificate, tol: float, why: str) -> None:
 
 
 def _warn(certificate: Certificate, tol: float, why: str) -> None:
+    warn_outside(
+        f"Stopped at a relative duality gap of {certificate.relative_gap:.2e}, above tol={tol:.2e}: {why}.",
+        ConvergenceWarning,
+    )
+
+
+def warn_outside(message: str, category: type[Warning]) -> None:
     """Warn at the line outside of this package that asked for the fit."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("kernelweave."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(
-        f"Stopped at a relative duality gap of {certificate.relative_gap:.2e}, above tol={tol:.2e}: {why}.",
-        ConvergenceWarning,
-        stacklevel=level,
-    )
+    warnings.warn(message, category, stacklevel=level)
 
 
 def stop_reason(stopped: str, n_iter: int) -> str:

@@ -18,6 +18,7 @@ from kernelweave.explain.refits import (
     has_bank,
     held_out_scores,
     train_test_data,
+    with_chosen_kernels,
     with_kernels,
 )
 
@@ -85,7 +86,8 @@ def leave_view_out(model: Any, X: Any, y: Any, *, cv: int = 5, random_state: Any
 
     Notes
     -----
-    Other parameters stay as they are. A cost near zero means that the other views can replace the view, not
+    Other parameters stay as they are; of a search that averages kernels, so do the weights and C it has chosen on the
+    first fold. A cost near zero means that the other views can replace the view, not
     that it carries no information. Differs from the paper: it is in none.
 
     Examples
@@ -107,12 +109,13 @@ def leave_view_out(model: Any, X: Any, y: Any, *, cv: int = 5, random_state: Any
         )
     splits = cross_validation_splits(model, X, y, cv, random_state)
     X_train, y_train, _, _ = train_test_data(model, X, y, splits[0])
-    fitted, _ = unwrap(clone(model).fit(X_train, y_train))
+    first = clone(model).fit(X_train, y_train)
+    fitted, _ = unwrap(first)
     views = kernels_by_view(fitted)
     if len(views) < 2:
         raise DataError(f"There is one view only ({next(iter(views))}); nothing can be left out.")
     without = scores_without_views(
-        model,
+        with_chosen_kernels(model, first),
         X,
         views,
         fitted.kernel_names_,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_regressor
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 
 from kernelweave._typing import AnyArray, Indices
@@ -40,11 +41,42 @@ def with_kernels(model: Any, X: Any, kernels: Sequence[int], names: Sequence[str
 
     Kernels of a bank are known by their names: on some of the samples it may have fewer, where they follow from these.
     """
-    name = f"{parameter_prefix(model)}bank"
-    bank = model.get_params()[name]
+    prefix, which = parameter_prefix(model), list(kernels)
+    params = model.get_params()
+    bank, geometry = params[f"{prefix}bank"], params.get(f"{prefix}geometry")
+    fewer = clone(model)
+    if geometry is not None:
+        fewer.set_params(**{f"{prefix}geometry": geometry.of_kernels(np.array(which, dtype=np.intp))})
     if is_precomputed(bank):
-        return clone(model), as_one_array(X)[:, :, list(kernels)]
-    return clone(model).set_params(**{name: ChosenBank(as_bank(bank), [str(names[m]) for m in kernels])}), X
+        return fewer, as_one_array(X)[:, :, which]
+    return fewer.set_params(
+        **{f"{prefix}bank": ChosenBank(named_bank(model), [str(names[m]) for m in which])}
+    ), X
+
+
+def named_bank(model: Any) -> Any:
+    """Return the bank of a model, or of the end of a pipeline or search; its default where none is named."""
+    while not hasattr(model, "part") and not hasattr(model, "bank"):
+        model = model.steps[-1][1] if hasattr(model, "steps") else model.estimator
+    bank = model.part("bank") if "bank" in getattr(model, "defaults", ()) else model.bank
+    return bank if is_precomputed(bank) else as_bank(bank)
+
+
+def with_chosen_kernels(model: Any, fitted: Any) -> Any:
+    """Return the model with the kernels, weights and cost that its search has averaged; others as they are.
+
+    ``fitted`` is the model as fitted: positions among its kernels are those of the returned one.
+    """
+    last, _ = unwrap(fitted)
+    return with_last_step(model, clone(last.best_estimator_)) if getattr(last, "averages", False) else model
+
+
+def with_last_step(model: Any, last: Any) -> Any:
+    """Return the pipeline of a model with another last step, or that step alone if there is no pipeline."""
+    if not isinstance(model, Pipeline):
+        return last
+    before = [(name, clone(step) if hasattr(step, "get_params") else step) for name, step in model.steps[:-1]]
+    return Pipeline([*before, (model.steps[-1][0], last)])
 
 
 def unlabelled_rows(model: Any, y: AnyArray) -> AnyArray:

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from kernelweave._part import Part
-from kernelweave._typing import Matrix, Vector
+from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.geometry._qp import is_model_minimiser, proximal_steps
 
 # Weights this far outside the set still count as inside: room for the rounding of M additions.
@@ -74,6 +74,10 @@ class Geometry(Part, ABC):
     def _minimise_model(self, eta: Vector, h: Vector, H: Matrix) -> Vector:
         """Return the minimiser of a model that eta does not minimise; for sets with a shorter way."""
         return proximal_steps(self, eta, h, H)
+
+    def of_kernels(self, which: Indices) -> Geometry:  # noqa: ARG002 - for those that know kernels by their place
+        """Return the geometry of these kernels alone, the others being gone."""
+        return self
 
     def check(self, n_kernels: int) -> None:
         """Raise ValueError when the parameters are illegal or do not fit this many kernels."""

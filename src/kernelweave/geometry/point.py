@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave._typing import Matrix, Vector
+from kernelweave._typing import Indices, Matrix, Vector
 from kernelweave.geometry.base import FEASIBILITY_SLACK, Geometry
 
 
@@ -63,6 +63,11 @@ class Point(OnePoint):
 
     def start(self, n_kernels: int) -> Vector:  # noqa: ARG002 - the length is that of the weights
         return self._eta.copy()
+
+    def of_kernels(self, which: Indices) -> Point:
+        kept = self._eta[which]
+        total = float(kept.sum())
+        return Point((kept * (self._eta.sum() / total) if total > 0.0 else np.ones(kept.size)).tolist())
 
     def check(self, n_kernels: int) -> None:
         super().check(n_kernels)

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from kernelweave._part import Part
-from kernelweave._typing import AnyArray, Vector
+from kernelweave._typing import AnyArray, Matrix, Vector
 from kernelweave.learners.program import DualProgram
 from kernelweave.learners.solution import InnerSolution
 
@@ -77,6 +77,15 @@ class Learner(Part, ABC):
     def decreases_with_margin(self) -> bool:
         """Whether no sample pays more as its margin y f grows."""
         return False
+
+    @property
+    def reads_kernel(self) -> bool:
+        """Whether a parameter is yet to be chosen by `for_kernel`."""
+        return False
+
+    def for_kernel(self, K: Matrix | None, y: AnyArray, weight: Vector) -> Learner:  # noqa: ARG002 - for those that do
+        """Return the learner with the parameters it chooses by a kernel of some samples; None: without seeing one."""
+        return self
 
     def programs(self, y: AnyArray, weight: Vector) -> list[DualProgram]:  # noqa: ARG002 - for those that have some
         """Return the dual program of every column of y; none where the dual is a linear system."""

@@ -15,7 +15,8 @@ from kernelweave.bank.subset import ChosenBank, ConcatenatedBank
 from kernelweave.estimators.classifier import MKLClassifier
 from kernelweave.estimators.model import MKLModel
 from kernelweave.estimators.regressor import MKLRegressor
-from kernelweave.estimators.validation import as_bank, is_precomputed
+from kernelweave.estimators.validation import is_precomputed
+from kernelweave.explain.refits import named_bank, with_last_step
 from kernelweave.geometry import Point, Uniform
 from kernelweave.kernels import Gaussian
 from kernelweave.learners import Hinge, Square
@@ -41,10 +42,10 @@ def baselines(model: Any, fitted: Any, y: Any) -> dict[str, Any]:
 
     ``fitted`` is the kernel model at the end of the fitted ``model``.
     """
-    bank, costs = fitted.bank, _searched_costs(model, fitted)
+    bank, costs = named_bank(fitted), _searched_costs(model, fitted)
     rarest = len(y) if is_regressor(model) else np.unique(np.asarray(y), return_counts=True)[1].min()
     folds = max(2, min(3, int(rarest) // 2))
-    average = _with_last_step(model, _fixed_weight_model(fitted, bank, Uniform()))
+    average = with_last_step(best_estimator(model), _fixed_weight_model(fitted, bank, Uniform()))
     # A search over very many single kernels takes long: the 30 of largest weight are tried. That choice was
     # made on all rows, in the baseline's favour.
     heaviest = np.argsort(-np.atleast_2d(fitted.kernel_weights_).mean(axis=0), kind="stable")[:30]
@@ -54,8 +55,8 @@ def baselines(model: Any, fitted: Any, y: Any) -> dict[str, Any]:
         SINGLE: grid_search(average, singles | costs, folds),
     }
     if not is_precomputed(bank):
-        concatenated = ConcatenatedBank(as_bank(bank), Gaussian())
-        joint = _with_last_step(model, _fixed_weight_model(fitted, concatenated, Uniform()))
+        concatenated = ConcatenatedBank(bank, Gaussian())
+        joint = with_last_step(best_estimator(model), _fixed_weight_model(fitted, concatenated, Uniform()))
         models[CONCATENATED] = grid_search(joint, costs, folds)
     name, dummy = DUMMIES["regression" if is_regressor(model) else "classification"]
     return models | {name: clone(dummy)}
@@ -66,7 +67,7 @@ def single_kernels(bank: Any, which: Sequence[int], names: Sequence[str]) -> Par
     if is_precomputed(bank):
         unit = np.eye(len(names))
         return {"geometry": [Point(unit[m].tolist()) for m in which]}
-    return {"bank": [ChosenBank(as_bank(bank), [str(names[m])]) for m in which]}
+    return {"bank": [ChosenBank(bank, [str(names[m])]) for m in which]}
 
 
 def grid_search(model: Any, grid: ParamGrid, folds: int) -> Any:
@@ -86,15 +87,6 @@ def _searched_costs(model: Any, fitted: Any) -> ParamGrid:
     results = getattr(search, "cv_results_", {})
     values = [results[name] for name in results if name.endswith("learner__C")]
     return {"learner__C": np.unique(np.asarray(values[0], dtype=np.float64)).tolist()} if values else {}
-
-
-def _with_last_step(model: Any, last: Any) -> Any:
-    """Return the pipeline of a model with another last step, or that step alone if there is no pipeline."""
-    model = best_estimator(model)
-    if not isinstance(model, Pipeline):
-        return last
-    before = [(name, clone(step) if hasattr(step, "get_params") else step) for name, step in model.steps[:-1]]
-    return Pipeline([*before, (model.steps[-1][0], last)])
 
 
 def _fixed_weight_model(fitted: Any, bank: Any, geometry: Any) -> Any:

@@ -19,7 +19,13 @@ from kernelweave.estimators.validation import as_one_array
 from kernelweave.explain import ViewCosts, WeightStability, contributions, weight_stability
 from kernelweave.explain.contributions import unwrap
 from kernelweave.explain.leaving_out import kernels_by_view, scores_without_views
-from kernelweave.explain.refits import cross_validation_splits, has_bank, train_test_data, unlabelled_rows
+from kernelweave.explain.refits import (
+    cross_validation_splits,
+    has_bank,
+    train_test_data,
+    unlabelled_rows,
+    with_chosen_kernels,
+)
 from kernelweave.report.baselines import baselines, best_estimator
 from kernelweave.report.held_out import (
     Calibration,
@@ -206,7 +212,7 @@ def _view_costs(
 ) -> ViewCosts:
     """Do what `leave_view_out` does, on the splits of the report."""
     without = scores_without_views(
-        found.model,
+        with_chosen_kernels(found.model, found.model),
         X,
         views,
         found.kernel_model.kernel_names_,
