@@ -364,6 +364,20 @@ def test_words_that_were_meant_to_be_dates_are_noted(tmp_path, options):
     ]
 
 
+def test_dates_written_in_another_way_at_prediction_are_noted(tmp_path):
+    days = pd.date_range("2024-01-01", periods=60)
+    table = frame().assign(seen=days.strftime("%Y-%m-%d"))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw"]
+    assert run("fit", tmp_path / "t.csv", *words).exit_code == 0
+    table.assign(seen=days.strftime("%d/%m/%Y")).to_csv(tmp_path / "new.csv", index=False)
+    done = run("predict", tmp_path / "m.kw", tmp_path / "new.csv", "--json")
+    assert done.exit_code == 0, done.output
+    (note,) = json.loads(done.stdout)["notes"]
+    assert "Column 'seen' of X held dates when the model was fitted; cells that hold none now count" in note
+    assert "such as '01/01/2024' in row 0" in note
+
+
 @pytest.mark.parametrize("options", [[], ["--landmarks", "30"]], ids=["held", "in parts"])
 def test_a_class_named_like_an_empty_cell_is_noted(tmp_path, options):
     table = frame()
