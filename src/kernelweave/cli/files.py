@@ -15,6 +15,7 @@ from kernelweave.estimators.sample_blocks import Survey
 from kernelweave.views.files import (
     PARQUET,
     TEXT,
+    MixedColumns,
     Part,
     column_names_of,
     one_line,
@@ -94,37 +95,6 @@ def read_table(
         again = read_parts(path, ROWS_AT_A_TIME, as_written=as_written, as_text=[*as_text, *mixed.names])
         frame, n_rows = _gathered(again, most)
     return TableFile(label, path, frame, {}, n_rows)
-
-
-class MixedColumns:
-    """Finds the columns that read as text in some parts of a file and as something else in others.
-
-    There 01 would be the number 1 in one part and the text 01 in another: such columns are to be read as text.
-    """
-
-    def __init__(self) -> None:
-        self._text: dict[str, None] = {}
-        self._others: set[str] = set()
-
-    @property
-    def names(self) -> list[str]:
-        """The columns found so far."""
-        return [name for name in self._text if name in self._others]
-
-    def look(self, frame: Any) -> None:
-        """Take a part into account."""
-        is_text = pandas().api.types.is_string_dtype
-        for name, dtype in frame.dtypes.items():
-            if is_text(frame[name] if dtype.kind == "O" else dtype):
-                self._text[name] = None
-            else:
-                self._others.add(name)
-
-    def watched(self, parts: Iterable[Part]) -> Iterator[Part]:
-        """Yield parts, and take each into account."""
-        for part in parts:
-            self.look(part.frame)
-            yield part
 
 
 def watched_parts(

@@ -27,7 +27,6 @@ from kernelweave.cli.columns import (
 )
 from kernelweave.cli.files import (
     ROWS_AT_A_TIME,
-    MixedColumns,
     TableFile,
     Watch,
     can_be_read_in_parts,
@@ -42,7 +41,7 @@ from kernelweave.errors import DataError
 from kernelweave.gram.memory import budget, human, streamed_bytes
 from kernelweave.report.columns import lacking_rows, lacking_summary, rows_without_a_view
 from kernelweave.views.batches import batches
-from kernelweave.views.files import read_parts
+from kernelweave.views.files import MixedColumns, read_parts
 
 # Methods that need no matrix of all rows: any number of rows can be learnt from.
 ANY_ROWS = ("obscure",)

@@ -46,7 +46,7 @@ TARGETS = {"classes": "labels of classes", "real": "real targets", "none": "samp
 # Largest size of weights and targets, and the inverse of the smallest: objectives hold their squares.
 MOST = 1e100
 # Kinds of labels that are of several types.
-KINDS = {"number": Real, "str": str}
+KINDS: dict[str, type] = {"number": Real, "str": str}
 Fold: TypeAlias = tuple[Indices, Indices]
 
 
