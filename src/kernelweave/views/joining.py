@@ -229,10 +229,11 @@ def _require_common(keys: Mapping[str, list[Any]]) -> None:
 def _require_one_spelling(keys: Mapping[str, list[Any]]) -> None:
     """Refuse keys of two tables that differ in type, leading zeros or blanks alone: they would be two samples."""
     own = {name: set(found) for name, found in keys.items()}
+    common = set.intersection(*own.values())
     spelled: dict[str, tuple[str, Any]] = {}
     for name, found in keys.items():
         for key in found:
-            if not isinstance(key, str | int | float):
+            if key in common or not isinstance(key, str | int | float):
                 continue
             text = word(key).strip()
             first, other = spelled.setdefault(
