@@ -124,6 +124,7 @@ def test_columns_that_teach_nothing_are_left_out_and_named():
     assert told[0].startswith(
         "Column 'pid' has a different value in every row and is taken for the name of the row"
     )
+    assert told[0].endswith("drop it; convert dates and numbers first.")
     assert told[1].startswith("Columns 'one', 'void' have one value in all rows and cannot help")
     assert told[2].startswith("Columns 'target', 'code' have the target, or one value per class")
     notes = {row.column: (row.encoding, row.note) for row in model.columns_ if row.note}

@@ -6,6 +6,7 @@ import pytest
 
 from kernelweave import KernelBank, MKLClassifier, Views
 from kernelweave.bank.subset import ChosenBank, ConcatenatedBank
+from kernelweave.geometry import Point
 from kernelweave.kernels import Gaussian, Linear, UnitTrace
 
 X = np.random.default_rng(0).normal(size=(12, 4))
@@ -52,3 +53,17 @@ def test_one_kernel_of_all_columns_encodes_each_view_in_its_own_way():
     (K,) = ConcatenatedBank(bank, Linear()).fit(7.0 + 3.0 * X).grams()
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     np.testing.assert_allclose(K, Z @ Z.T, atol=1e-10)
+
+
+def test_samples_that_lack_the_chosen_view_sit_at_its_mean():
+    gaps = X.copy()
+    gaps[:3, 2:] = np.nan
+    y = X[:, 0] > 0
+    last = WHOLE.fit(X).names[-1]
+    alone = MKLClassifier(ChosenBank(WHOLE, [last])).fit(gaps, y)
+    among = MKLClassifier(WHOLE, geometry=Point([0.0] * (len(WHOLE.fit(X)) - 1) + [1.0])).fit(gaps, y)
+    np.testing.assert_allclose(alone.decision_function(gaps), among.decision_function(gaps), atol=1e-3)
+    assert np.unique(alone.decision_function(gaps)[:3]).size == 1
+    complete = MKLClassifier(ChosenBank(WHOLE, [last])).fit(X, y)
+    whole = MKLClassifier(WHOLE, geometry=Point([0.0] * (len(WHOLE.fit(X)) - 1) + [1.0])).fit(X, y)
+    np.testing.assert_allclose(complete.decision_function(gaps), whole.decision_function(gaps), atol=1e-3)

@@ -60,6 +60,7 @@ BROKEN = {
     "a header alone": (csv("a1,label\n"), [], "no rows"),
     "latin-1": (csv("a1,label\n1,caf\xe9\n".encode("latin-1")), [], "UTF-8"),
     "utf-16": (csv(TEXT.encode("utf-16")), [], "UTF-8"),
+    "lines that end in CR": (csv(TEXT.replace("\n", "\r")), [], "end in CR alone"),
     "binary": (csv(b"\x00\x01\x02" * 50), [], "text file"),
     "a ragged row": (csv(TEXT + "1,2\n"), [], "Line 62"),
     "a row too long": (csv(TEXT + "1,2,3,4,5,yes,9,9\n"), [], "8 cells"),
@@ -77,6 +78,22 @@ BROKEN = {
     "a column too large": (table(lambda t: t.assign(b1=t.b1 * 1e160)), [], "'b1' has values as large as"),
     "decimal commas": (csv(COMMAS), ["--id", "key"], "write 1.5 for 1,5"),
     "decimal commas in a view": (csv(COMMAS), ["--view", "v=a1"], "write 1.5 for 1,5"),
+    "thousands": (table(lambda t: t.assign(b1=[f"{137 * k:,}" for k in range(60)])), [], "1500 for 1,500"),
+    "millions": (
+        table(lambda t: t.assign(b1=[f"{13**k:,}" for k in range(60)])),
+        [],
+        "'b1' has commas inside its numbers ('2,197')",
+    ),
+    "points and commas": (
+        table(lambda t: t.assign(b1=[f"{k}.234,5" for k in range(60)])),
+        [],
+        "has commas inside its numbers ('0.234,5')",
+    ),
+    "a target of thousands": (
+        table(lambda t: t.assign(label=[f"{1370 * k:,}" for k in range(60)])),
+        [],
+        "The target 'label' has commas",
+    ),
     "names of rows only": (
         table(lambda t: t[["key", "label"]].assign(key="k" + t.key)),
         [],

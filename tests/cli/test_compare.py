@@ -146,3 +146,14 @@ def test_ctrl_c_shows_what_was_finished(file, monkeypatch):
 )
 def test_mistakes_are_one_sentence(file, words, sentence):
     is_one_sentence(run("compare", file, "--target", "label", *words), sentence)
+
+
+def test_people_who_lack_a_table_are_compared_on_every_single_kernel(tmp_path):
+    table = frame(80)
+    table[["key", "a1", "a2", "label"]].to_csv(tmp_path / "one.csv", index=False)
+    table[["key", "b1", "b2"]][25:].to_csv(tmp_path / "two.csv", index=False)
+    files = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    done = run("compare", *files, "--target", "label", "--method", "simple_mkl", "--folds", "2", "--json")
+    assert done.exit_code == 0, done.output
+    notes = json.loads(done.stdout)["notes"]
+    assert not [note for note in notes if "failed" in note or "non-finite" in note]

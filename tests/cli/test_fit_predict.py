@@ -341,3 +341,49 @@ def test_words_that_look_like_numbers_are_read_as_at_fit(tmp_path):
     ]
     pd.testing.assert_frame_equal(found[0].iloc[::2], found[1])
     assert set(found[1]["prediction"]) == {"a"}
+
+
+@pytest.mark.parametrize("options", [[], ["--landmarks", "30"]], ids=["held", "in parts"])
+def test_words_that_were_meant_to_be_dates_are_noted(tmp_path, options):
+    table = frame()
+    days = pd.date_range("2024-01-01", periods=60)
+    table["european"] = days.strftime("%d/%m/%Y")
+    table["mixed"] = [day.strftime("%Y-%m-%d" if k % 2 else "%d.%m.%y") for k, day in enumerate(days)]
+    table["gap"] = ["not yet" if k == 7 else f"{day:%Y-%m-%d}" for k, day in enumerate(days)]
+    table["read"] = days.strftime("%Y-%m-%d %H:%M")
+    table["version"] = [f"1.{k}.0" for k in range(60)]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw", "--json"]
+    done = run("fit", tmp_path / "t.csv", *words, *options)
+    assert done.exit_code == 0, done.output
+    noted = [note for note in json.loads(done.stdout)["notes"] if "2024-05-31" in note]
+    assert [note.split("'")[1:4:2] for note in noted] == [
+        ["european", "01/01/2024"],
+        ["mixed", "01.01.24"],
+        ["gap", "not yet"],
+    ]
+
+
+def test_dates_written_in_another_way_at_prediction_are_noted(tmp_path):
+    days = pd.date_range("2024-01-01", periods=60)
+    table = frame().assign(seen=days.strftime("%Y-%m-%d"))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw"]
+    assert run("fit", tmp_path / "t.csv", *words).exit_code == 0
+    table.assign(seen=days.strftime("%d/%m/%Y")).to_csv(tmp_path / "new.csv", index=False)
+    done = run("predict", tmp_path / "m.kw", tmp_path / "new.csv", "--json")
+    assert done.exit_code == 0, done.output
+    (note,) = json.loads(done.stdout)["notes"]
+    assert "Column 'seen' of X held dates when the model was fitted; cells that hold none now count" in note
+    assert "such as '01/01/2024' in row 0" in note
+
+
+@pytest.mark.parametrize("options", [[], ["--landmarks", "30"]], ids=["held", "in parts"])
+def test_a_class_named_like_an_empty_cell_is_noted(tmp_path, options):
+    table = frame()
+    table["label"] = np.where(np.arange(60) % 7 == 0, "NA", table["label"])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "label", "--id", "key", "--model", tmp_path / "m.kw", "--json"]
+    done = run("fit", tmp_path / "t.csv", *words, *options)
+    assert done.exit_code == 0, done.output
+    assert any("'NA' is one of the classes of 'label'" in note for note in json.loads(done.stdout)["notes"])

@@ -30,6 +30,26 @@ def test_whole_numbers_are_one_id_however_they_are_written(write, tmp_path):
         assert rows["id"].tolist() == list(range(60))
 
 
+def test_ids_that_one_file_pads_are_matched_or_refused(tmp_path):
+    table = frame()
+    table[["a1", "a2", "label"]].assign(id=range(1, 61)).to_csv(tmp_path / "one.csv", index=False)
+    words = [
+        "fit",
+        tmp_path / "one.csv",
+        tmp_path / "two.csv",
+        "--target",
+        "label",
+        "--model",
+        tmp_path / "m.kw",
+    ]
+    table[["b1"]].assign(id=[f"{k:<4d}" for k in range(1, 61)]).to_csv(tmp_path / "two.csv", index=False)
+    done = run(*words, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["lacking"] == {}
+    table[["b1"]].assign(id=[f"{k:02d}" for k in range(1, 61)]).to_csv(tmp_path / "two.csv", index=False)
+    is_one_sentence(run(*words), "'01' (str) and view 'one' '1' (str): they look like one")
+
+
 def test_an_id_of_one_file_is_kept_as_it_is(tmp_path):
     ids = ["1", "1.0", "01", *frame()["key"][3:]]
     frame().assign(key=ids).to_csv(tmp_path / "t.csv", index=False)

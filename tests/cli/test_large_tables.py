@@ -153,6 +153,30 @@ def test_gaps_and_words_are_learnt_from_in_parts(tmp_path):
     assert len(done.stdout.splitlines()) == 201
 
 
+@pytest.mark.parametrize("options", [[], ["--landmarks", "30"]], ids=["held", "in parts"])
+def test_a_category_that_reads_as_numbers_at_first_is_one_category(tmp_path, options):
+    table = frame(120)
+    plus = table["a1"].to_numpy() > 0
+    table["code"] = np.where(plus, "01", np.where(table["a2"] > 0, "02", "03"))
+    table["flag"] = np.where(plus, "TRUE", "FALSE")
+    table.loc[100:, ["code", "flag"]] = "X1", "unknown"
+    table["gone"] = [None] * 60 + [True] * 30 + [None, False] * 15  # no word in any part
+    write(table.drop(columns=["a1", "a2", "b1", "b2", "b3"]), tmp_path / "t.csv")
+    done = run(*words(tmp_path, *options))
+    assert done.exit_code == 0, done.output
+    types = {row.column: row.type for row in load(tmp_path / "m.kw").columns_}
+    assert types == {"code": "category", "flag": "category", "gone": "boolean"}
+    decisions = []
+    for cells in (["01", "TRUE", True], ["1", "True", True], ["never", "seen", True]):
+        pd.DataFrame([["k", *cells]], columns=["key", "code", "flag", "gone"]).to_csv(
+            tmp_path / "new.csv", index=False
+        )
+        done = run("predict", tmp_path / "m.kw", tmp_path / "new.csv")
+        assert done.exit_code == 0, done.output
+        decisions.append(float(done.stdout.splitlines()[1].split(",")[-1]))
+    assert decisions[1] == decisions[2] != decisions[0]  # 1 and True are no values of the file
+
+
 def test_a_target_in_two_ways_of_writing_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("kernelweave.cli.columns.FEW", 10)
     numbers = np.where(np.arange(100) < 90, np.arange(100) + 0.5, 7)

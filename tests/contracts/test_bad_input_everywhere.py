@@ -31,6 +31,7 @@ SEARCH = {"learner_values": [1.0, 10.0], "geometry_values": [0.5, 1.0], "cv": 2}
 ROWS = {
     "AlignedMKLClassifier": ("classes", {"bank": BANK}),
     "EasyMKLClassifier": ("classes", {"bank": BANK}),
+    "EvidenceMKLRegressor": ("numbers", {"bank": BANK}),
     "FHeuristicClassifier": ("classes", {"bank": BANK}),
     "FisherMKLClassifier": ("classes", {"bank": BANK}),
     "ITML": ("pairs", {"random_state": 0}),
@@ -48,6 +49,10 @@ ROWS = {
     "MKLRegressor": ("numbers", {"bank": BANK}),
     "MKLRegressorCV": ("numbers", {"bank": BANK} | SEARCH),
     "MultiInstanceMKLClassifier": ("bags", {"bank": BANK, "max_rounds": 2}),
+    "MultiInstanceMKLClassifierCV": (
+        "bags",
+        {"bank": BANK, "C": 1.0, "max_rounds": 1, "centering": False, "pooling": "max", "cv": 2},
+    ),
     "ObscureClassifier": ("classes", {"bank": BANK, "random_state": 0}),
     "OneClassMKL": ("nothing", {"bank": BANK}),
     "PWMKClassifier": ("classes", {"bank": BANK, "cv": 2}),
@@ -156,6 +161,11 @@ CASES = {
         REGRESSORS,
         lambda name: fit(name, y=np.array(["1.5", "x"] * (N // 2), dtype=object)),
         "The target of sample 1 is 'x', which is no number; pass numbers, or take a classifier",
+    ),
+    "targets that are dates": (
+        REGRESSORS,
+        lambda name: fit(name, y=pd.date_range("2024", periods=N)),
+        "y holds dates or times; pass numbers",
     ),
     "targets of 1e300": (REGRESSORS, lambda name: fit(name, y=1e300 * TARGET), RANGE),
     "targets of 1e-300": (REGRESSORS, lambda name: fit(name, y=1e-300 * TARGET), RANGE),

@@ -60,6 +60,38 @@ CASES = {
         lambda: fit(X, np.array(["a", 1] * 15, dtype=object), probability=True),
         r"different types, 'a' \(str\) in row 0 and 1 \(number\) in row 1",
     ),
+    "labels of mixed types in a list": (
+        lambda: fit(X, ["a", 1] * 15),
+        r"different types, 'a' \(str\) in row 0 and 1 \(number\) in row 1",
+    ),
+    "a list of labels with a gap": (
+        lambda: fit(X, ["a", float("nan"), "b"] * 10),
+        r"y has no label in row 1 \(nan\); leave rows without a label out",
+    ),
+    "words with a gap": (
+        lambda: fit(X, pd.Series(["a", "b"] * 15).where(np.arange(30) != 3)),
+        r"y has no label in row 3 \(nan\); leave rows without a label out",
+    ),
+    "categories with a gap": (
+        lambda: fit(X, pd.Series(["a", None] * 15, dtype="category")),
+        r"y has no label in row 1",
+    ),
+    "nullable words with a gap": (
+        lambda: fit(X, pd.Series(["a", None] * 15, dtype="string")),
+        r"y has no label in row 1",
+    ),
+    "dates as real targets": (
+        lambda: MKLRegressor().fit(X, pd.date_range("2024", periods=30)),
+        "y holds dates or times; pass numbers",
+    ),
+    "dates of a time zone as real targets": (
+        lambda: MKLRegressor().fit(X, pd.Series(pd.date_range("2024", periods=30, tz="UTC"))),
+        "y holds dates or times; pass numbers",
+    ),
+    "durations as real targets": (
+        lambda: MKLRegressor().fit(X, pd.to_timedelta(range(30), unit="D")),
+        "y holds dates or times; pass numbers",
+    ),
     "classes of mixed types in a stream": (
         lambda: MKLClassifier(features=Landmarks(5)).partial_fit(
             X, Y, classes=np.array([0, "a"], dtype=object)

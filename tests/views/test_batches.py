@@ -139,3 +139,14 @@ def test_what_cannot_be_read_is_named(make, error, match, tmp_path):
         (tmp_path / name).write_bytes(b"not a table")
     with pytest.raises(error, match=match):
         make(tmp_path)
+
+
+def test_a_column_of_a_file_reads_alike_in_all_batches(tmp_path):
+    codes, labels = ["01"] * 6 + ["01", "X1"] * 3, ["01"] * 6 + ["1", "none"] * 3
+    pd.DataFrame({"code": codes, "n": range(12), "y": labels}).to_csv(tmp_path / "t.csv", index=False)
+    parts = batches(tmp_path / "t.csv", "y", size=2)
+    for _ in range(2):
+        read = list(parts)
+        assert [cell for X, _ in read for cell in X["code"]] == codes
+        assert [cell for X, _ in read for cell in X["n"]] == list(range(12))
+        assert [label for _, y in read for label in y] == labels

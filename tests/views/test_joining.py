@@ -156,6 +156,22 @@ def test_keys_that_cannot_be_joined_are_named(change, how, error, message):
         Views.join(list(frames().values()), on="patient")
 
 
+@pytest.mark.parametrize("strange", [3, 3.0, "03", "003", " 3", "3 "])
+@pytest.mark.parametrize("strangers", [False, True])
+def test_keys_that_differ_in_how_they_are_written_alone_are_refused(strange, strangers):
+    a = pd.DataFrame({"k": ["1", "2", "3"], "x": [1, 2, 3]})
+    b = pd.DataFrame({"k": ["1", "2", strange], "z": [1, 2, 3]})
+    with pytest.raises(ValueError, match="look like one, but would not be matched"):
+        Views.join({"a": a, "b": b}, on="k", strangers=strangers)
+
+
+def test_keys_with_and_without_zeros_beside_each_other_are_different_samples():
+    a = pd.DataFrame({"k": ["7", "007", "0"], "x": [1, 2, 3]})
+    b = pd.DataFrame({"k": ["7", "x7"], "z": [1, 2]})
+    assert len(Views.join({"a": a, "b": b}, on="k")) == 4
+    assert len(Views.join({"b": b, "a": a}, on="k")) == 4
+
+
 Y = np.array([0, 1] * 15)
 X = pd.DataFrame({"a": np.arange(30.0) % 7, "b": np.arange(30.0) % 4}, index=[f"p{k}" for k in range(30)])
 

@@ -58,8 +58,10 @@ class FittedBank(FittedKernels):
     """The kernels of a bank on the training samples; made by ``KernelBank.fit``.
 
     It keeps the training block of every view, because new samples are compared with it. What kernels and scalings
-    learn is learnt when it is first needed.
+    learn is learnt when it is first needed. ``needs_a_view`` says whether new samples that may lack views need one.
     """
+
+    needs_a_view: bool = True
 
     def __init__(
         self,
@@ -67,7 +69,10 @@ class FittedBank(FittedKernels):
         blocks: list[Block | PairwiseBlock],
         X: Any,
         left_out: Sequence[LeftOut] = (),
+        *,
+        needs_a_view: bool = True,
     ) -> None:
+        self.needs_a_view = needs_a_view
         self._items = tuple(items)
         self._left_out = tuple(left_out)
         self._blocks = tuple(blocks)

@@ -38,23 +38,26 @@ def fit_with_missing_views(bank: Any, X: Any) -> FittedKernels:
 
 def require_views(bank: Any, X: Any) -> None:
     """Check that every sample has at least one view."""
-    if isinstance(bank, Bank):
+    if isinstance(bank, Bank) and bank.needs_a_view:
         items, blocks = bank.resolve(Layout(X, bank.declared_views()))
         require_a_view(~absences(blocks, X)[:, [item.block for item in items]])
 
 
 def accepting_missing_views(fitted: Any) -> Any:
     """Return kernels that read new samples some of which lack views: such a row is that of the mean."""
-    every = np.arange(len(fitted))
+    every, needs_a_view = np.arange(len(fitted)), True
     samples = np.arange(fitted.n_samples)
     if isinstance(fitted, FittedBank):
+        needs_a_view = fitted.needs_a_view
         reader: ViewReader = BlockReader(fitted.blocks, fitted.block_of_kernel)
     elif isinstance(fitted, FittedPrecomputed):
         reader = MatrixReader(every, samples, samples.size)
     else:
         return fitted
     group = ViewGroup(every, samples, fitted, reader)
-    return KernelsWithMissingViews(fitted.names, fitted.view_names, samples.size, (group,))
+    return KernelsWithMissingViews(
+        fitted.names, fitted.view_names, samples.size, (group,), needs_a_view=needs_a_view
+    )
 
 
 class ViewReader(Protocol):
@@ -91,7 +94,7 @@ class KernelsWithMissingViews(FittedKernels):
     """Kernels of samples some of which have no value for some of them.
 
     Widths, scalings and means are learnt on the samples that have the view. Centred, a sample without it sits
-    at their mean: its rows and columns are zero.
+    at their mean: its rows and columns are zero. ``needs_a_view`` says whether new samples need one of the views.
     """
 
     names: tuple[str, ...]
@@ -100,6 +103,7 @@ class KernelsWithMissingViews(FittedKernels):
     groups: tuple[ViewGroup, ...]
     is_centred: bool = False
     left_out: tuple[LeftOut, ...] = ()
+    needs_a_view: bool = True
 
     @property
     def holds_matrices(self) -> bool:
@@ -136,12 +140,13 @@ class KernelsWithMissingViews(FittedKernels):
         return found
 
     def available_in(self, X: Any) -> AnyArray:
-        """Return which kernels every row of X has, of shape (rows, M); each must have one."""
+        """Return which kernels every row of X has, of shape (rows, M); each must have one where that is needed."""
         parts = [(group.kernels, group.reader.available_in(X)) for group in self.groups]
         found = np.zeros((parts[0][1].shape[0], len(self)), dtype=bool)
         for kernels, seen in parts:
             found[:, kernels] = seen
-        require_a_view(found)
+        if self.needs_a_view:
+            require_a_view(found)
         return found
 
     def centred(self, *, unit_trace: bool = False, n_threads: int = 1) -> KernelsWithMissingViews:
@@ -408,8 +413,9 @@ def _fit_blocks(bank: Bank, X: Any) -> FittedBank | KernelsWithMissingViews:
     found = ~absences(blocks, X)[:, [item.block for item in items]]
     if found.all():
         _require_two(np.arange(found.shape[0]), repr(items[0].name))
-        return FittedBank(items, blocks, X, layout.left_out)
-    require_a_view(found)
+        return FittedBank(items, blocks, X, layout.left_out, needs_a_view=bank.needs_a_view)
+    if bank.needs_a_view:
+        require_a_view(found)
     names = tuple(item.name for item in items)
     labels = tuple(blocks[item.block].label for item in items)
     groups = []
@@ -423,7 +429,12 @@ def _fit_blocks(bank: Bank, X: Any) -> FittedBank | KernelsWithMissingViews:
         reader = BlockReader(tuple(own_blocks), tuple(item.block for item in own))
         groups.append(ViewGroup(members, places, FittedBank(own, own_blocks, rows), reader))
     return KernelsWithMissingViews(
-        names, labels, int(found.shape[0]), tuple(groups), left_out=tuple(layout.left_out)
+        names,
+        labels,
+        int(found.shape[0]),
+        tuple(groups),
+        left_out=tuple(layout.left_out),
+        needs_a_view=bank.needs_a_view,
     )
 
 

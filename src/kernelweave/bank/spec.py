@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from kernelweave._part import Part
 from kernelweave.bank.fitted import FittedBank, Item
@@ -95,6 +95,8 @@ class Bank(Part, ABC):
     scaling: Scaling | Sequence[Scaling] | None
     # A transformer of scikit-learn for the columns of every view, or a dict of view to transformer.
     transform: Any = None
+    # Whether every sample has to have a value for one of the kernels.
+    needs_a_view: ClassVar[bool] = True
 
     @property
     def is_default(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from kernelweave.bank.fitted import Item
 from kernelweave.bank.layout import WHOLE, Block, Columns, Layout, PairwiseBlock
@@ -39,7 +39,8 @@ class ChosenBank(OfAnotherBank):
 
     Notes
     -----
-    Views none of whose kernels are chosen are not looked at.
+    Views none of whose kernels are chosen are not looked at. A sample without any of the others sits at the mean of
+    those that have them, as it does in the other bank.
     Differs from the paper: nothing.
 
     Examples
@@ -54,6 +55,7 @@ class ChosenBank(OfAnotherBank):
     """
 
     kernels: Sequence[int | str]
+    needs_a_view: ClassVar[bool] = False
 
     def plan(self, layout: Layout) -> list[Entry]:
         entries = self.bank.plan(layout)

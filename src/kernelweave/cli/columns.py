@@ -12,13 +12,18 @@ import numpy as np
 from kernelweave._typing import AnyArray
 from kernelweave.cli.files import pandas
 from kernelweave.errors import DataError
-from kernelweave.views.column_values import word
+from kernelweave.views.column_values import reads_as_date, word
 from kernelweave.views.files import EMPTY_WORDS
 from kernelweave.views.tables import near_matches
 
 ID = "looks like an id"
 UNNAMED = "not named in a view"
-COMMA_NUMBER = re.compile(r"\s*[+-]?\d*,?\d+([eE][+-]?\d+)?\s*")
+# 1,5 and 1.500,5 and 1,500,000.5; or a number without a comma.
+COMMA_NUMBER = re.compile(
+    r"\s*[+-]?(\d*,?\d+|\d{1,3}(\.\d{3})+(,\d*)?|\d{1,3}(,\d{3})+(\.\d*)?|\d+\.\d*)([eE][+-]?\d+)?\s*"
+)
+# 31/5/2024, 31.05.24, 2024/5/31
+DATE = re.compile(r"\s*(\d{4}([./-])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3(\d{4}|\d{2}))([T ].*)?")
 LEADING_ZERO = re.compile(r"\s*[+-]?0\d")
 # Of a target with more different numbers than this in one part of a file, the numbers alone are kept.
 FEW = 1_000
@@ -46,7 +51,7 @@ def repeated_id_note(name: str) -> str:
 
 
 def look_at_cells(frame: Any, columns: Iterable[str], where: str = "") -> dict[str, str]:
-    """Return a note for every column of numbers that is taken for words because of a few of its cells.
+    """Return a note for every column of numbers or dates that is taken for words because of some of its cells.
 
     Numbers that cannot be learnt from raise DataError, and so do those such as 1,5, which would be taken for words;
     ``where`` says in which rows.
@@ -59,17 +64,38 @@ def look_at_cells(frame: Any, columns: Iterable[str], where: str = "") -> dict[s
         if not pandas().api.types.is_string_dtype(frame[name].dtype):
             continue
         cells = frame[name].dropna().astype(str)
-        if cells.str.contains(",").any() and all(COMMA_NUMBER.fullmatch(cell) for cell in cells):
-            raise DataError(
-                f"Column {name!r} has decimal commas ({cells.iloc[0]!r}), which are not read; write 1.5 for 1,5."
-            )
+        _require_no_commas(cells, f"Column {name!r}")
         words = cells[pandas().to_numeric(cells, errors="coerce").isna()]
         if 0 < len(words) <= FEW_WORDS * len(cells):
             notes[name] = (
                 f"Column {name!r} is taken for words because of {words.iloc[0]!r}: {len(cells) - len(words)} of "
                 f"{len(cells)} cells are numbers{where}; leave such cells empty if all should be."
             )
+        elif (strange := _no_date(cells)) is not None:
+            notes[name] = (
+                f"Column {name!r} is taken for words because of {strange!r}{where}: dates are read where all are "
+                "written like 2024-05-31; write so, or leave such cells empty."
+            )
     return notes
+
+
+def _require_no_commas(cells: Any, what: str) -> None:
+    """Raise DataError where all cells of text are numbers, some of them with commas."""
+    commas = cells[cells.str.contains(",")]
+    if len(commas) and all(COMMA_NUMBER.fullmatch(cell) for cell in cells):
+        raise DataError(
+            f"{what} has commas inside its numbers ({commas.iloc[0]!r}), which are not read; write 1.5 for 1,5 and "
+            "1500 for 1,500."
+        )
+
+
+def _no_date(cells: Any) -> str | None:
+    """Return the first cell that does not read as a date, where nearly all were meant to be dates."""
+    if not len(cells) or sum(DATE.fullmatch(cell) is not None for cell in cells) < (1 - FEW_WORDS) * len(
+        cells
+    ):
+        return None
+    return next((cell for cell in cells if not reads_as_date(cell)), None)
 
 
 def ordered(cells: Any, levels: list[str], name: str) -> Any:
@@ -147,6 +173,8 @@ def read_target(values: Any, name: str, task: str) -> tuple[AnyArray, str]:
     if empty:
         raise DataError(f"The target {name!r} has {empty} empty cells; remove those rows or fill them.")
     numeric = is_number(values)
+    if not numeric and task != "classification":
+        _require_no_commas(pandas().Series(values.unique()).astype(str), f"The target {name!r}")
     whole = numeric and bool((values == values.round()).all())
     if task == "auto":
         task = "regression" if numeric and not (whole and values.nunique() <= 20) else "classification"
@@ -176,6 +204,15 @@ def read_target(values: Any, name: str, task: str) -> tuple[AnyArray, str]:
             f"The class {kinds[counts.argmin()]} of {name!r} has one row only; each needs two or more."
         )
     return y, task
+
+
+def empty_word_notes(labels: Iterable[Any], name: str) -> list[str]:
+    """Return a note on a class such as NA, which elsewhere stands for an empty cell."""
+    return [
+        f"{label!r} is one of the classes of {name!r}; remove its rows if it means that the target is not known"
+        for label in map(str, labels)
+        if label in EMPTY_WORDS
+    ]
 
 
 def is_number(values: Any) -> bool:

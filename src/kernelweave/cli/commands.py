@@ -161,9 +161,12 @@ def predict(
                 kept = (
                     np.setdiff1d(np.arange(len(X)), nothing) if nothing.size < len(X) else np.arange(len(X))
                 )
-                frame = prediction_table(model, X if kept.size == len(X) else _safe_indexing(X, kept))
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    frame = prediction_table(model, X if kept.size == len(X) else _safe_indexing(X, kept))
             except (ValueError, TypeError) as error:
                 raise DataError(f"{where}{error}") from None
+            summary["notes"] += [f"{where}{said}" for said in unique_messages(caught)]
             if kept.size < len(X):
                 frame = frame.set_axis(kept, axis=0).reindex(range(len(X)))
                 summary["notes"].append(

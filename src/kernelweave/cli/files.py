@@ -15,6 +15,7 @@ from kernelweave.estimators.sample_blocks import Survey
 from kernelweave.views.files import (
     PARQUET,
     TEXT,
+    MixedColumns,
     Part,
     column_names_of,
     one_line,
@@ -87,12 +88,12 @@ def read_table(
     if not can_be_read_in_parts(word):
         frame, groups = _read_npz(path)
         return TableFile(label, path, frame, groups, len(frame))
-    parts = watched_parts(path, as_written, as_text, watch)
-    if most is None:
-        frames = [part.frame for part in parts]
-        frame = frames[0] if len(frames) == 1 else pandas().concat(frames, ignore_index=True)
-        return TableFile(label, path, frame, {}, len(frame))
-    frame, n_rows = _drawn(parts, most)
+    mixed = MixedColumns()
+    parts = mixed.watched(watched_parts(path, as_written, as_text, watch))
+    frame, n_rows = _gathered(parts, most)
+    if mixed.names and path.suffix.lower() in TEXT:
+        again = read_parts(path, ROWS_AT_A_TIME, as_written=as_written, as_text=[*as_text, *mixed.names])
+        frame, n_rows = _gathered(again, most)
     return TableFile(label, path, frame, {}, n_rows)
 
 
@@ -107,9 +108,13 @@ def watched_parts(
         yield part
 
 
-def _drawn(parts: Iterable[Part], size: int) -> tuple[Any, int]:
-    """Return rows drawn at random in their order, and the number of all; no more than these are held."""
-    survey = Survey(size, np.random.default_rng(0))
+def _gathered(parts: Iterable[Part], most: int | None) -> tuple[Any, int]:
+    """Return the rows of all parts, or so many drawn at random in their order, and the number of all."""
+    if most is None:
+        frames = [part.frame for part in parts]
+        frame = frames[0] if len(frames) == 1 else pandas().concat(frames, ignore_index=True)
+        return frame, len(frame)
+    survey = Survey(most, np.random.default_rng(0))
     for frame, _ in parts:
         survey.look(frame, np.arange(len(frame)), classes=False)
     return survey.sample()[0].reset_index(drop=True), survey.n_samples

@@ -17,6 +17,7 @@ from kernelweave.cli.columns import (
     UNNAMED,
     TargetColumn,
     chosen_views,
+    empty_word_notes,
     look_at_cells,
     looks_like_id,
     ordered,
@@ -40,7 +41,7 @@ from kernelweave.errors import DataError
 from kernelweave.gram.memory import budget, human, streamed_bytes
 from kernelweave.report.columns import lacking_rows, lacking_summary, rows_without_a_view
 from kernelweave.views.batches import batches
-from kernelweave.views.files import read_parts
+from kernelweave.views.files import MixedColumns, read_parts
 
 # Methods that need no matrix of all rows: any number of rows can be learnt from.
 ANY_ROWS = ("obscure",)
@@ -95,6 +96,7 @@ class PreparedInParts:
 
     path: Path
     as_written: Sequence[str]
+    as_text: Sequence[str]
     orders: Mapping[str, list[str]]
     columns: list[str]
     y: AnyArray = field(repr=False)
@@ -115,7 +117,9 @@ class PreparedInParts:
 
     def _read(self) -> Iterator[tuple[Any, Any]]:
         first = 0
-        for frame, _ in read_parts(self.path, ROWS_AT_A_TIME, as_written=self.as_written):
+        for frame, _ in read_parts(
+            self.path, ROWS_AT_A_TIME, as_written=self.as_written, as_text=self.as_text
+        ):
             y = self.y[first : first + len(frame)]
             first += len(frame)
             for name, levels in self.orders.items():
@@ -275,10 +279,10 @@ def _prepare_in_parts(request: Request, watch: Watch) -> PreparedInParts:
     orders = {one.removeprefix(f"{name}:"): levels for one, levels in parse_orders(request.orders).items()}
     kept = [request.target, request.target.removeprefix(f"{name}:"), *orders]
     kept += [] if request.id_column is None else [request.id_column]
-    target, ids, n_rows = TargetColumn(request.target), DifferentValues(), 0
+    target, ids, mixed, n_rows = TargetColumn(request.target), DifferentValues(), MixedColumns(), 0
     doubtful: dict[str, str] = {}
     id_like: dict[str, DifferentValues] = {}
-    for frame, _ in watched_parts(path, kept, watch=watch):
+    for frame, _ in mixed.watched(watched_parts(path, kept, watch=watch)):
         tables = Tables([TableFile(name, path, frame)], request.id_column)
         if not n_rows:
             columns = _assigned(tables, request)
@@ -301,7 +305,7 @@ def _prepare_in_parts(request: Request, watch: Watch) -> PreparedInParts:
         labels, y = np.unique(y, return_inverse=True)
         y = y.astype(np.int32)
     bank = make_bank(request.bank, columns.declared, task)
-    return PreparedInParts(path, kept, orders, columns.used, y, labels, bank, summary)
+    return PreparedInParts(path, kept, mixed.names, orders, columns.used, y, labels, bank, summary)
 
 
 class DifferentValues:
@@ -347,6 +351,7 @@ def _summary(tables: Tables, columns: TableColumns, y: Any, task: str, notes: li
     }
     if task == "classification":
         labels, counts = np.unique(y, return_counts=True)
+        notes += empty_word_notes(labels, columns.target)
         summary["classes"] = {str(k): int(n) for k, n in zip(labels, counts, strict=True)}
     return summary
 

@@ -171,7 +171,7 @@ def _guessed_id(files: Sequence[TableFile], shared: Sequence[str]) -> str:
 
 
 def _id(value: Any, *, match: bool) -> str:
-    """Write an id the same way whatever type a file gave it; to ``match`` files 7, 7.0, '7' and '7.0' are one."""
-    text = word(value)
+    """Write an id the same way whatever type a file gave it; to ``match`` files 7, 7.0, '7 ' and '7.0' are one."""
+    text = word(value).strip() if match else word(value)
     integer = INTEGER.fullmatch(text) if match else None
     return integer[1] if integer else text

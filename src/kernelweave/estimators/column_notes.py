@@ -19,7 +19,7 @@ EQUALS_TARGET = "equals the target"
 MOST_NAMED = 5
 WORDS = {
     "identifier": "{columns} {has} a different value in every row and {isare} taken for the name of the row, which "
-    "KernelBank.by_type() leaves out: drop {it}.",
+    "KernelBank.by_type() leaves out: drop {it}; convert dates and numbers first.",
     "constant": "{columns} {has} one value in all rows and cannot help: drop {it}.",
     EQUALS_TARGET: "{columns} {has} the target, or one value per class: the model may only look it up. "
     "Drop {it}, unless known before the target is.",

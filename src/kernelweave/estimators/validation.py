@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from datetime import date
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias
 
@@ -44,6 +45,8 @@ PRECOMPUTED = "precomputed"
 TARGETS = {"classes": "labels of classes", "real": "real targets", "none": "samples without targets"}
 # Largest size of weights and targets, and the inverse of the smallest: objectives hold their squares.
 MOST = 1e100
+# Kinds of labels that are of several types.
+KINDS: dict[str, type] = {"number": Real, "str": str}
 Fold: TypeAlias = tuple[Indices, Indices]
 
 
@@ -241,28 +244,28 @@ def label_column(y: Any, *, one_type: bool = True) -> AnyArray:
     """Return labels as one checked column, all of one type unless that is checked elsewhere."""
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    if one_type:  # before lists of words and others become text throughout
+        require_one_type(np.asarray(y, dtype=object if isinstance(y, list | tuple) else None))
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
-    labels = np.asarray(y)
-    if one_type:
-        require_one_type(labels)
-    return labels
+    return np.asarray(y)
 
 
 def require_one_type(labels: AnyArray, name: str = "y") -> None:
     """Raise ValueError where labels cannot be put in order: words among numbers, or none at all."""
-    if labels.dtype.kind != "O":
+    if labels.dtype.kind != "O" or labels.ndim > 2 or labels.shape[1:] not in ((), (1,)):
         return
     kinds: dict[str, int] = {}
-    for row, label in enumerate(labels):
+    for row, label in enumerate(labels.ravel()):
         if is_empty(label):
             raise ValueError(f"{name} has no label in row {row} ({label!r}); leave rows without a label out.")
-        kinds.setdefault("number" if isinstance(label, Real) else type(label).__name__, row)
+        kind = next((name for name, of in KINDS.items() if isinstance(label, of)), type(label).__name__)
+        kinds.setdefault(kind, row)
     if len(kinds) > 1:
         (one, first), (other, second), *_ = kinds.items()
         raise ValueError(
-            f"{name} holds labels of different types, {labels[first]!r} ({one}) in row {first} and {labels[second]!r} "
-            f"({other}) in row {second}; make all of them text, with {name}.astype(str)."
+            f"{name} holds labels of different types, {labels.flat[first]!r} ({one}) in row {first} and "
+            f"{labels.flat[second]!r} ({other}) in row {second}; make all of them text, with {name}.astype(str)."
         )
 
 
@@ -393,10 +396,14 @@ def real_targets(y: Any, n_samples: int) -> Matrix:
 
 def _numbers(y: Any) -> AnyArray:
     """Return real targets as an array, or name the first that is no number."""
+    given = np.asarray(y)
+    if given.dtype.kind in "mM" or (
+        given.dtype.kind == "O" and given.size and isinstance(given.flat[0], date)
+    ):
+        raise ValueError("y holds dates or times; pass numbers, such as the days since the first of them.")
     try:
         return np.asarray(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"))
     except (TypeError, ValueError):
-        given = np.asarray(y)
         for place, value in np.ndenumerate(given) if given.dtype.kind in "OUS" else ():
             if not isinstance(value, Real) and not (isinstance(value, str) and reads_as_number(value)):
                 raise ValueError(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from kernelweave.errors import DataError
-from kernelweave.views.files import PARQUET, TEXT, column_names_of, read_parts
+from kernelweave.views.files import PARQUET, TEXT, MixedColumns, column_names_of, read_parts
 from kernelweave.views.same_rows import require_labels
 
 
@@ -29,11 +30,20 @@ class Batches:
         if callable(self.X):
             yield from self.X()
         elif isinstance(self.X, Path):
-            yield from _file_batches(self.X, self.y, self.size)
+            yield from _file_batches(self.X, self.y, self.size, self._as_text)
         elif hasattr(self.X, "to_delayed"):
             yield from _dask_batches(self.X, self.y, self.size)
         else:
             yield from _table_batches(self.X, self.y, self.size)
+
+    @cached_property
+    def _as_text(self) -> list[str]:
+        """The columns of a text file that read as text in some batches only, which takes a pass to find out."""
+        mixed = MixedColumns()
+        if self.X.suffix.lower() in TEXT:
+            for frame, _ in read_parts(self.X, self.size):
+                mixed.look(frame)
+        return mixed.names
 
 
 def batches(X: Any, y: Any = None, *, size: int = 10_000) -> Batches:
@@ -45,7 +55,8 @@ def batches(X: Any, y: Any = None, *, size: int = 10_000) -> Batches:
         Dask array or frame, whose partitions are computed one after the other; or a function that returns an
         iterator over pairs (X, y), for batches of your own.
     y : targets of the same kind, as many as samples; for a Parquet or CSV file the name of their column. None yields
-        (X, None).
+        (X, None). A column of a CSV file that reads as numbers in some batches and as words in others is read as words:
+        a pass more finds it out.
     size : samples per batch.
 
     Examples
@@ -94,8 +105,8 @@ def _dask_batches(X: Any, y: Any, size: int) -> Iterator[tuple[Any, Any]]:
         yield from _table_batches(samples.compute(), known, size)
 
 
-def _file_batches(path: Path, target: Any, size: int) -> Iterator[tuple[Any, Any]]:
-    for frame, _ in read_parts(path, size):
+def _file_batches(path: Path, target: Any, size: int, as_text: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+    for frame, _ in read_parts(path, size, as_text=as_text):
         yield (frame, None) if target is None else (frame.drop(columns=target), np.asarray(frame[target]))
 
 

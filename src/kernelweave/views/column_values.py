@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -130,18 +131,24 @@ def number_matrix(
 def require_form(
     column: Column, forms: tuple[str, ...], held: str, of_text: bool, table: Table, j: int, what: str
 ) -> None:
-    """Raise ValueError where a column holds something else than at fit; words may, in one that was text."""
+    """Raise ValueError where a column holds something else than at fit; words in one that was text are warned of.
+
+    These count as empty: a fold may hold the only word among text that reads as numbers.
+    """
     if column.form not in (*forms, "empty"):
         place = int(np.flatnonzero(~column.empty)[0])
         now, value = SAID[column.form], column.values[place]
-    elif column.unread is not None and not of_text:
+    elif column.unread is not None:
         now, (place, value) = SAID["words"], column.unread
     else:
         return
-    raise ValueError(
-        f"{column_called(table, j, what)} held {held} when the model was fitted and holds {now} now ({value!r} in "
-        f"row {place}); pass {held} as then{DATES_AS if held == 'dates' else ''}."
-    )
+    then = f"{column_called(table, j, what)} held {held} when the model was fitted"
+    advice = f"pass {held} as then{DATES_AS if held == 'dates' else ''}."
+    if of_text and now == SAID["words"]:
+        said = f"{then}; cells that hold none now count as empty, such as {value!r} in row {place}: {advice}"
+        warnings.warn(said, UserWarning, stacklevel=2)
+        return
+    raise ValueError(f"{then} and holds {now} now ({value!r} in row {place}); {advice}")
 
 
 def held_as_text(table: Table, what: str) -> tuple[bool, ...]:
@@ -383,6 +390,15 @@ def reads_as_number(text: str) -> bool:
         return bool(np.isfinite(float(text)))
     except ValueError:
         return False
+
+
+def reads_as_date(text: str) -> bool:
+    """Tell whether text is a date."""
+    try:
+        _instant(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _instants(values: AnyArray, empty: AnyArray) -> AnyArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -32,6 +32,37 @@ class Part(NamedTuple):
 
     frame: Any
     share: float
+
+
+class MixedColumns:
+    """Finds the columns that read as text in some parts of a file and as something else in others.
+
+    There 01 would be the number 1 in one part and the text 01 in another: such columns are to be read as text.
+    """
+
+    def __init__(self) -> None:
+        self._text: dict[str, None] = {}
+        self._others: set[str] = set()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns found so far."""
+        return [name for name in self._text if name in self._others]
+
+    def look(self, frame: Any) -> None:
+        """Take a part into account."""
+        is_text = reading_module("pandas").api.types.is_string_dtype
+        for name, dtype in frame.dtypes.items():
+            if is_text(frame[name] if dtype.kind == "O" else dtype):
+                self._text[name] = None
+            else:
+                self._others.add(name)
+
+    def watched(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Yield parts, and take each into account."""
+        for part in parts:
+            self.look(part.frame)
+            yield part
 
 
 class Head(NamedTuple):
@@ -100,6 +131,10 @@ def _head(path: Path) -> Head:
     content = b"".join(lines)
     if b"\0" in content:
         raise DataError(f"{path} is not a text file in UTF-8; save it as CSV in UTF-8.")
+    if b"\r" in content and b"\n" not in content:
+        raise DataError(
+            f"The lines of {path} end in CR alone, as on old Macintoshes; save it with line ends LF."
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

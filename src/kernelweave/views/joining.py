@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._typing import AnyArray, Indices
-from kernelweave.views.column_values import is_empty
+from kernelweave.views.column_values import is_empty, word
 from kernelweave.views.tables import (
     Table,
     column_names,
@@ -136,6 +136,7 @@ def joined(
     keys = {name: _keys(name, table, _of_table(on, name)) for name, table in tables.items()}
     if not strangers:
         _require_common(keys)
+    _require_one_spelling(keys)
     if how == "outer":
         ids = list(dict.fromkeys(key for own in keys.values() for key in own))
     else:
@@ -223,6 +224,27 @@ def _require_common(keys: Mapping[str, list[Any]]) -> None:
                 f"View {name!r} shares no key with any other view: it has {own[0]!r} ({type(own[0]).__name__}), others "
                 f"{example!r} ({type(example).__name__}); write the keys in the same way."
             )
+
+
+def _require_one_spelling(keys: Mapping[str, list[Any]]) -> None:
+    """Refuse keys of two tables that differ in type, leading zeros or blanks alone: they would be two samples."""
+    own = {name: set(found) for name, found in keys.items()}
+    common = set.intersection(*own.values())
+    spelled: dict[str, tuple[str, Any]] = {}
+    for name, found in keys.items():
+        for key in found:
+            if key in common or not isinstance(key, str | int | float):
+                continue
+            text = word(key).strip()
+            first, other = spelled.setdefault(
+                (text.lstrip("0") or "0") if text.isdigit() else text, (name, key)
+            )
+            if other != key and key not in own[first] and other not in own[name]:
+                raise ValueError(
+                    f"View {name!r} has the key {key!r} ({type(key).__name__}) and view {first!r} {other!r} "
+                    f"({type(other).__name__}): they look like one, but would not be matched; write the keys in the "
+                    "same way."
+                )
 
 
 def _without(table: Table, on: Any) -> Table:
