@@ -297,7 +297,7 @@ def test_a_fit_that_fell_back_is_mkl_classifier(ten_classes):
         model = SampleAdaptiveMKLClassifier(**DIGITS | {"tol": 1e-6}, switching="fewest").fit(
             X[:200], y[:200]
         )
-    plain = MKLClassifier(**DIGITS | {"tol": 1e-6}).fit(X[:200], y[:200])
+    plain = MKLClassifier(**DIGITS | {"tol": 1e-6}, multiclass="per_class").fit(X[:200], y[:200])
     assert model.switches_.shape == (200, 4)
     assert model.switches_.all()
     assert model.patterns_.tolist() == [[True] * 4]

@@ -25,7 +25,7 @@ def test_the_demo_compares_with_the_baselines_and_writes_the_report(run, tmp_pat
     assert len(page.encode()) < 5_000_000
     for method in ("MKL, simplex", "average kernel", "best single kernel", "concatenation"):
         assert method in result.output
-    assert "worst·gaussian(scale=4)" in result.output
+    assert "worst·laplacian(scale=1)" in result.output
     assert "█" in result.output
     assert "relative duality gap" in result.output
 
@@ -37,7 +37,7 @@ def test_the_demo_scores_every_method_on_the_same_splits():
     from kernelweave import demo
 
     scores = demo.run(2, Console(quiet=True))
-    assert len(scores) == 6
+    assert len(scores) == 7
     for score in scores.values():
         assert score.accuracy.shape == (2,)
         assert (score.accuracy > 0.85).all()

@@ -359,5 +359,5 @@ def test_a_model_says_what_its_learner_holds_and_how_many_run_at_once(
     monkeypatch.setattr("kernelweave.estimators.model.build_gram_stack", remembered)
     X = np.random.default_rng(0).normal(size=(40, 2))
     y = np.arange(40) % classes
-    MKLClassifier(learner=Fisher(), n_jobs=n_jobs, tol=1e-2).fit(X, y)
+    MKLClassifier(learner=Fisher(), n_jobs=n_jobs, tol=1e-2, multiclass="per_class").fit(X, y)
     assert policies[0].solver == SolverSize(matrices=1, side_by_side=side_by_side)

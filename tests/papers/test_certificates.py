@@ -147,7 +147,7 @@ def test_weights_shared_by_all_classes_are_certified(geometry, learner):
 def test_weights_per_class_are_certified_one_by_one():
     Ks, _ = random_problem(0, n=45, M=5)
     labels = multiclass_labels(0, n=45, classes=3).argmax(axis=1)
-    model = fit(Ks, labels, Hinge(), Simplex())
+    model = fit(Ks, labels, Hinge(), Simplex(), multiclass="per_class")
     assert model.kernel_weights_.shape == (3, 5)
     for c, certificate in zip(np.unique(labels), model.certificates_, strict=True):
         optimum = conic_optimum(Ks, np.where(labels == c, 1.0, -1.0), ("hinge", 1.0), ("simplex",)).value

@@ -93,7 +93,8 @@ def test_new_samples_are_centred_with_the_training_means(rng):
     bank = KernelBank([Linear(), Polynomial(degree=2, offset=0.0)])
     model = FisherMKLClassifier(bank, reg=0.3).fit(X, y)
     expected = projected(explicit(X), y, explicit(new), model.kernel_weights_, 0.3)
-    np.testing.assert_allclose(model.transform(new)[:, 0], expected, rtol=1e-7)
+    spread = projected(explicit(X), y, explicit(X), model.kernel_weights_, 0.3).std()
+    np.testing.assert_allclose(model.transform(new)[:, 0], expected / spread, rtol=1e-7)
     # The mean of the new samples plays no part: one of them alone is told the same.
     np.testing.assert_allclose(model.transform(new[:1]), model.transform(new)[:1], rtol=1e-9)
     assert abs(model.transform(new).mean()) > 10 * abs(model.transform(X).mean())
@@ -175,10 +176,14 @@ def test_thresholds_move_the_cut_and_nothing_else():
     y = np.where((y > 0) & (np.arange(60) % 3 == 0), 1.0, -1.0)  # rare positives
     models = {t: fit(Ks, y, reg=0.1, threshold=t) for t in ("midpoint", "zero", "leave_one_out")}
     axis = models["midpoint"].transform(Ks)
+    # The axis has unit variance, the decision the units of the kernels.
+    np.testing.assert_allclose(axis.std(), 1.0)
+    unit = models["zero"].decision_function(Ks).std()
     for model in models.values():
         np.testing.assert_allclose(model.transform(Ks), axis)
-        shift = model.decision_function(Ks) - axis[:, 0]
-        np.testing.assert_allclose(shift, shift[0])
+        shift = model.decision_function(Ks) - unit * axis[:, 0]
+        np.testing.assert_allclose(shift, shift[0], atol=1e-12)
+    axis = unit * axis
     np.testing.assert_allclose(models["zero"].decision_function(Ks), axis[:, 0])
     means = [axis[y > 0].mean(), axis[y < 0].mean()]
     np.testing.assert_allclose(
@@ -226,10 +231,12 @@ def test_a_constant_kernel_gets_no_say(problem):
     assert model.kernel_weights_[1] == 0.0
 
 
-def test_unit_trace_is_the_default_of_the_default_bank(rng):
+def test_the_default_bank_has_prepared_columns_and_unit_trace(rng):
     X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
     model = FisherMKLClassifier().fit(X, y)
-    same = FisherMKLClassifier(KernelBank.distances(scaling=UnitTrace())).fit(X, y)
+    same = FisherMKLClassifier(KernelBank.prepared(scaling=FisherMKLClassifier().part("bank").scaling)).fit(
+        X, y
+    )
     np.testing.assert_array_equal(model.kernel_weights_, same.kernel_weights_)
 
 

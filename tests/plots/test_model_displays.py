@@ -59,7 +59,7 @@ def test_bars_of_a_sample_reach_from_its_negative_to_its_positive_parts(model):
 
 
 def test_beyond_two_classes_one_is_shown():
-    three = MKLClassifier(BANK).fit(X, np.digitize(X[:, 0], [-0.4, 0.4]))
+    three = MKLClassifier(BANK, multiclass="per_class").fit(X, np.digitize(X[:, 0], [-0.4, 0.4]))
     display = ContributionsDisplay.from_contributions(contributions(three, X[:2]).by_view(), problem=2)
     np.testing.assert_allclose(display.decision, three.decision_function(X[:2])[:, 2], atol=1e-9)
     assert CertificateDisplay.from_estimator(three, problem=1).upper[-1] == three.certificates_[1].upper

@@ -133,7 +133,7 @@ def test_classes_share_their_weights_or_have_their_own(geometry):
     assert shared.kernel_weights_.shape == (3,)
     optimum = conic_optimum_shared(kernels_of(shared, X), Y, ("hinge", 1.0), geometry[1]).value
     assert_encloses(shared.certificate_, optimum)
-    own = MKLClassifier(FEW, **how).fit(X, y)
+    own = MKLClassifier(FEW, multiclass="per_class", **how).fit(X, y)
     assert own.kernel_weights_.shape == (3, 3)
     for c, certificate in enumerate(own.certificates_):
         optimum = conic_optimum(kernels_of(own, X), Y[:, c], ("hinge", 1.0), geometry[1]).value
