@@ -47,7 +47,7 @@ CASES = {
     "fisher 3000, 5 classes": lambda: fit(FisherMKLClassifier(bank(), tol=1e-2), 3_000, 5),
     "one class 3000": lambda: fit(OneClassMKL(bank(), tol=1e-2), 3_000),
     "predictions": predict,
-    "classifier 1000000": lambda: fit(MKLClassifier(tol=1e-2), 1_000_000),
+    "classifier 1000000": lambda: fit(MKLClassifier(KernelBank.default(), tol=1e-2), 1_000_000),
 }
 
 def limited(case, file):

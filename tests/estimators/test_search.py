@@ -177,9 +177,9 @@ def test_neighbours_save_machines_and_kernels_are_computed_once_per_fold(cancer,
     fits, passes = [], []
     make = FittedBank.__init__
 
-    def counted_fit(self, items, blocks, X, *rest):
+    def counted_fit(self, items, blocks, X, *rest, **named):
         fits.append(len(X))
-        make(self, items, blocks, X, *rest)
+        make(self, items, blocks, X, *rest, **named)
 
     def counted_pass(verb):
         def counted(self, X, *how, **named):
