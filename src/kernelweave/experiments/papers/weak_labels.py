@@ -106,8 +106,6 @@ EXPERIMENTS = (
             "The balance is estimated from the labelled samples, but for the method that says otherwise; the "
             "thesis gave its methods the true one, so its IOKL-HM also knew it.",
             "Kernels are centred where the labelled classes are balanced.",
-            "The rows of IOKL are of version 0.1, whose search took mirror images more often and stopped at the "
-            "first candidate it knew already.",
             "Nothing was tuned per set, but the rules of the search (when a mirror image is preferred, how "
             "far the balance may be off) were fixed while accuracies on some of these splits were in sight.",
         ),
