@@ -11,6 +11,7 @@ from kernelweave.solvers import BlockDescent, Newton
 from kernelweave.weak_labels import Exhaustive, InputOutputCuttingPlane, InputOutputGrams, Labelings
 from kernelweave.weak_labels.ambiguity import selection_matrix
 from kernelweave.weak_labels.cutting_plane import supervised_scores
+from kernelweave.weak_labels.oracle import ScoredCandidate
 
 
 def labelings(rng, n, T, M):
@@ -231,3 +232,24 @@ def test_the_result_says_why_the_rounds_ended():
     keys = {b"".join(h.tobytes() for h in row) for row in ended.candidates}
     assert len(keys) == len(ended.candidates)
     assert all(r.certificate.relative_gap <= 1e-3 for r in ended.rounds)
+
+
+def test_a_known_candidate_gives_way_to_the_next_best_one_that_is_violated():
+    h = np.ones(2, dtype=np.int8)
+    found = [[ScoredCandidate(h, value) for value in values] for values in ((2.0, 8.0, 4.0), (6.0, 1.0))]
+    plane = InputOutputCuttingPlane(violation_tol=0.01)
+
+    def first_new(least, known):
+        group, violation = plane._first_new(found, least, lambda each: values(each) in known)
+        return None if group is None else values(group), violation
+
+    def values(group):
+        return tuple(each.value for each in group)
+
+    assert first_new(1.0, set())[0] == (2.0, 6.0)  # the searches' own first choice
+    assert first_new(1.0, {(2.0, 6.0)}) == ((8.0, 6.0), pytest.approx(5.0 - 1.0))
+    assert first_new(1.0, {(2.0, 6.0), (8.0, 6.0)})[0] == (8.0, 1.0)
+    known = {(2.0, 6.0), (8.0, 6.0), (8.0, 1.0)}
+    assert first_new(1.0, known)[0] == (4.0, 6.0)
+    assert first_new(4.5, known) == (None, pytest.approx(5.0 / 4.5 - 1.0))  # what is left is not violated
+    assert first_new(5.5, set())[0] is None
